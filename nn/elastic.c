@@ -16,8 +16,8 @@
  * is said of a step above is then said of all steps since the exchange before. What a rank has for itself, its optimiser's
  * state too, begins anew with every membership, so that the bits depend on nothing but how many ranks there were when.
  *
- * Newcomers stand at rank 0's door. Now and then the sum at the end of a step says that it is time to look, everyone grows,
- * and what follows is the same as after a failure: newcomers have no state, and get that of who has.
+ * Joiners stand at rank 0's door. Now and then the sum at the end of a step says that it is time to look, everyone grows,
+ * and what follows is the same as after a failure: joiners have no state, and get that of who has.
  *
  * Data. Position counts the samples of an epoch that are used, and a batch is divided over the ranks there are, so that
  * after a change the next batch begins behind the last complete one, and is divided anew. Nothing is lost or used twice;

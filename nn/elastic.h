@@ -28,7 +28,7 @@ struct gy_nn_elastic {
     /* Since the last count: of this rank, and rows of all. */
     double cost;
     size_t rows, global_rows;
-    int64_t looked; /* when rank 0 last asked everyone to look for newcomers */
+    int64_t looked; /* when rank 0 last asked everyone to look for joiners */
     bool look;      /* it has, in the step that is being computed */
     /* Of a replay. */
     gyre_comm *part; /* those who take part; NULL: none was made yet */

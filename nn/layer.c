@@ -1,4 +1,4 @@
-/* The front door's chain: a list of modules from the last down to the input, turned into a model by gyre_nn_new.
+/* The front listener's chain: a list of modules from the last down to the input, turned into a model by gyre_nn_new.
  * A failure frees the chain and gives NULL, which every later call passes on. */
 #include "error.h"
 #include "model.h"

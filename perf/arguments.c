@@ -138,7 +138,7 @@ static error_t parse_size(int key, char *text, struct gy_arguments *to)
         if (to->step == 0)
             gy_options_refuse("-i 0: sizes would not grow");
         return 0;
-    case 'W': to->window = (int)gy_options_integer("-W", text, 1, GY_WINDOW_MOST); return 0;
+    case 'W': to->window = (int)gy_options_integer("-W", text, 1, GY_REGION_MOST); return 0;
     case KEY_SIZES: find_sizes(text, to); return 0;
     case 'n': to->iterations = (int)gy_options_integer("-n", text, 1, 100000000); return 0;
     case 'w': to->warm_up = (int)gy_options_integer("-w", text, 0, 100000000); return 0;

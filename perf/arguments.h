@@ -7,7 +7,7 @@
 /* In the environment of the ranks that gyre-perf --ranks started: they run, instead of starting others. */
 #define GY_ARGUMENTS_STARTED "GYRE_TEST_PERF_STARTED"
 
-#define GY_WINDOW_MOST 4096
+#define GY_REGION_MOST 4096
 #define GY_ALL (-1) /* of dtype, op, root: one after the other */
 
 struct gy_arguments {

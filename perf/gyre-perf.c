@@ -22,7 +22,7 @@
 struct perf {
     const struct gy_arguments *arguments;
     struct gy_case it;
-    struct gy_meet *meet;
+    struct gy_bootstrap *meet;
     int64_t *times, *wholes;
     size_t total_wrong;
     double busbw; /* sum of the results' */
@@ -53,15 +53,15 @@ static bool call_once(struct perf *perf, uint64_t iteration, int64_t *time_p, in
     bool check = perf->arguments->check;
     if (check)
         gy_case_fill(&perf->it, iteration);
-    if (!gy_meet_one_host(perf->meet) && !succeeded(perf, gyre_barrier(perf->it.comm)))
+    if (!gy_bootstrap_one_host(perf->meet) && !succeeded(perf, gyre_barrier(perf->it.comm)))
         return false;
-    gy_meet_barrier(perf->meet);
+    gy_bootstrap_barrier(perf->meet);
     int64_t start = now_ns();
     gyre_status status = gy_case_call(&perf->it);
     int64_t end = now_ns();
     if (!succeeded(perf, status))
         return false;
-    *time_p = gy_meet_time(perf->meet, start, end, whole_p);
+    *time_p = gy_bootstrap_time(perf->meet, start, end, whole_p);
     if (check)
         *wrong += gy_case_wrong(&perf->it, iteration);
     return true;
@@ -87,13 +87,13 @@ static bool measure_streaming(struct perf *perf, size_t *wrong)
         if (!succeeded(perf, gy_case_call(&perf->it)))
             return false;
     }
-    gy_meet_barrier(perf->meet);
+    gy_bootstrap_barrier(perf->meet);
     int64_t start = now_ns();
     for (int i = 0; i < perf->arguments->iterations; i++) {
         if (!succeeded(perf, gy_case_call(&perf->it)))
             return false;
     }
-    perf->times[0] = gy_meet_time(perf->meet, start, now_ns(), &perf->wholes[0]);
+    perf->times[0] = gy_bootstrap_time(perf->meet, start, now_ns(), &perf->wholes[0]);
     return call_once(perf, 1, &ignored, &whole, wrong);
 }
 
@@ -104,7 +104,7 @@ static bool combine(struct perf *perf, size_t count, size_t wrong, size_t *wrong
     if (!succeeded(perf, gyre_all_reduce(perf->it.comm, &sum, &sum, 1, GYRE_FLOAT64, GYRE_SUM)))
         return false;
     *wrong_p = (size_t)sum;
-    if (gy_meet_one_host(perf->meet))
+    if (gy_bootstrap_one_host(perf->meet))
         return true;
     double *longest = calloc(count, sizeof *longest);
     bool good = longest != NULL;
@@ -129,7 +129,7 @@ static bool measure(struct perf *perf, bool in_place, struct gy_result *result_p
     struct gy_times whole;
     gy_times_compute(perf->times, count, &result_p->time_us);
     gy_times_compute(perf->wholes, count, &whole);
-    result_p->whole_us = streaming || !gy_meet_one_host(perf->meet) ? NAN : whole.median;
+    result_p->whole_us = streaming || !gy_bootstrap_one_host(perf->meet) ? NAN : whole.median;
     if (streaming) {
         double mean = result_p->time_us.mean / perf->arguments->iterations;
         result_p->time_us = (struct gy_times){NAN, NAN, mean, NAN, NAN};
@@ -336,7 +336,7 @@ static int run_rank(const struct gy_arguments *arguments)
         gyre_comm_destroy(it->comm);
         return 2;
     }
-    perf.meet = gy_meet_open(it->comm, arguments->pin);
+    perf.meet = gy_bootstrap_open(it->comm, arguments->pin);
     if (!perf.meet)
         goto no_meet;
     if (!open_json(&perf) || !allocate(&perf))
@@ -353,7 +353,7 @@ no_memory:
         (perf.json != stdout && !gy_output_arrived("gyre-perf", stdout, "the output")))
         status = 1;
     release(&perf);
-    gy_meet_close(perf.meet);
+    gy_bootstrap_close(perf.meet);
 no_meet:
     gyre_comm_destroy(it->comm);
     return status;

@@ -22,7 +22,7 @@
 
 #define LOCALS_MOST 1024
 #define TURNS 4096 /* of the barrier between two looks at the clock */
-#define CROWDED_TURNS 4
+#define OVERSUBSCRIBED_TURNS 4
 #define WATCH_MS 10 /* the barrier looks at the world so often once it has waited so long */
 #define PATIENCE_S 60
 
@@ -41,10 +41,10 @@ struct card {
     int32_t pid, fd;
 };
 
-struct gy_meet {
+struct gy_bootstrap {
     gyre_comm *comm;
     int local, locals;
-    bool one_host, crowded;
+    bool one_host, oversubscribed;
     uint64_t barriers;
     int set;
     struct page *page;
@@ -83,7 +83,7 @@ static bool gather_cards(gyre_comm *comm, int fd, struct card *cards)
     return status == GYRE_SUCCESS;
 }
 
-static bool map_page(struct gy_meet *meet, const struct card *leader)
+static bool map_page(struct gy_bootstrap *meet, const struct card *leader)
 {
     char path[64];
     int fd = meet->fd;
@@ -103,10 +103,10 @@ static bool map_page(struct gy_meet *meet, const struct card *leader)
     return true;
 }
 
-struct gy_meet *gy_meet_open(gyre_comm *comm, bool pin)
+struct gy_bootstrap *gy_bootstrap_open(gyre_comm *comm, bool pin)
 {
     int rank = gyre_comm_rank(comm), size = gyre_comm_size(comm), leader = 0;
-    struct gy_meet *meet = calloc(1, sizeof *meet);
+    struct gy_bootstrap *meet = calloc(1, sizeof *meet);
     struct card *cards = calloc((size_t)size, sizeof *cards);
     int fd = memfd_create("gyre-perf", MFD_CLOEXEC);
     if (!meet || !cards || fd < 0 || ftruncate(fd, sizeof(struct page)) || !gather_cards(comm, fd, cards))
@@ -124,11 +124,11 @@ struct gy_meet *gy_meet_open(gyre_comm *comm, bool pin)
     if (meet->locals > LOCALS_MOST || !map_page(meet, &cards[leader]))
         goto fail;
     meet->one_host = meet->locals == size;
-    meet->crowded = meet->locals > gy_cores_count();
+    meet->oversubscribed = meet->locals > gy_cores_count();
     if (pin)
         gy_cores_bind(meet->local);
     /* Nobody may close the memfd before all have opened it. */
-    gy_meet_barrier(meet);
+    gy_bootstrap_barrier(meet);
     close(fd);
     free(cards);
     return meet;
@@ -140,13 +140,13 @@ fail:
     return NULL;
 }
 
-void gy_meet_close(struct gy_meet *meet)
+void gy_bootstrap_close(struct gy_bootstrap *meet)
 {
     munmap(meet->page, sizeof *meet->page);
     free(meet);
 }
 
-bool gy_meet_one_host(const struct gy_meet *meet)
+bool gy_bootstrap_one_host(const struct gy_bootstrap *meet)
 {
     return meet->one_host;
 }
@@ -162,7 +162,7 @@ static inline void relax(void)
 
 /* The page cannot tell that a rank has died; the world can. Ends the program with the world's message where it has
  * failed, and after PATIENCE_S. A wait below WATCH_MS makes no call of gyre, which would disturb what is measured. */
-static void watch(const struct gy_meet *meet, int64_t waited_ms)
+static void watch(const struct gy_bootstrap *meet, int64_t waited_ms)
 {
     gyre_status status = gyre_progress(meet->comm);
     if (status == GYRE_SUCCESS && waited_ms < PATIENCE_S * 1000)
@@ -182,19 +182,19 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-void gy_meet_barrier(struct gy_meet *meet)
+void gy_bootstrap_barrier(struct gy_bootstrap *meet)
 {
     uint64_t goal = ++meet->barriers * (uint64_t)meet->locals;
     /* Release and acquire: the stamps written before the barrier are seen after it. */
     atomic_fetch_add_explicit(&meet->page->arrived, 1, memory_order_acq_rel);
     int64_t begun = 0, watched = 0;
     for (uint64_t turns = 1; atomic_load_explicit(&meet->page->arrived, memory_order_acquire) < goal; turns++) {
-        if (meet->crowded)
+        if (meet->oversubscribed)
             sched_yield();
         else
             relax();
         /* Among ranks that share cores each turn may take another process's time slice. */
-        if (turns % (meet->crowded ? CROWDED_TURNS : TURNS))
+        if (turns % (meet->oversubscribed ? OVERSUBSCRIBED_TURNS : TURNS))
             continue;
         int64_t now = now_ms();
         if (begun == 0)
@@ -206,13 +206,13 @@ void gy_meet_barrier(struct gy_meet *meet)
     }
 }
 
-int64_t gy_meet_time(struct gy_meet *meet, int64_t start, int64_t end, int64_t *whole_p)
+int64_t gy_bootstrap_time(struct gy_bootstrap *meet, int64_t start, int64_t end, int64_t *whole_p)
 {
     struct stamp *stamps = meet->page->stamps[meet->set];
     int64_t earliest = INT64_MAX, first = INT64_MIN, last = INT64_MIN, longest = 0;
     meet->set ^= 1;
     stamps[meet->local] = (struct stamp){start, end};
-    gy_meet_barrier(meet);
+    gy_bootstrap_barrier(meet);
     for (int i = 0; i < meet->locals; i++) {
         int64_t own = stamps[i].end - stamps[i].start;
         longest = own > longest ? own : longest;

@@ -25,7 +25,7 @@
 #define GRACE_MS 2000
 #define SETTLED_MS 3000 /* a rank that has run so long has probably met the others */
 #define ENDS_AT_ONCE 64
-#define NEWCOMERS_MS 10000 /* who joined has so long after the first who has ended in order */
+#define JOINERS_MS 10000 /* who joined has so long after the first who has ended in order */
 
 int64_t gy_launch_now_ms(void)
 {
@@ -128,13 +128,13 @@ static void strike(struct gy_launch_job *job)
     gy_chaos_next(chaos, job->launch->ranks);
 }
 
-/* Newcomers may be waiting for a world that is no more. */
-static bool only_newcomers(const struct gy_launch_job *job)
+/* Joiners may be waiting for a world that is no more. */
+static bool only_joiners(const struct gy_launch_job *job)
 {
     bool any = false;
     for (int i = 0; i < job->started; i++) {
         const struct gy_launch_rank *it = &job->ranks[i];
-        if (!it->ended && !it->newcomer)
+        if (!it->ended && !it->joiner)
             return false;
         any = any || !it->ended;
     }
@@ -156,7 +156,7 @@ static void look_at_clock(struct gy_launch_job *job)
         else if (it->again.due_ms && now >= it->again.due_ms)
             gy_launch_start_again(job, i);
     }
-    if (job->phase == RUNNING && job->succeeded_ms && now >= job->succeeded_ms + NEWCOMERS_MS && only_newcomers(job))
+    if (job->phase == RUNNING && job->succeeded_ms && now >= job->succeeded_ms + JOINERS_MS && only_joiners(job))
         enter(job, TERMINATING);
     while (job->chaos.rate > 0 && job->phase == RUNNING && !job->succeeded_ms &&
            now >= job->began_ms + job->chaos.at_ms)
@@ -301,13 +301,13 @@ static void start_all(struct gy_launch_job *job)
 int gy_launch_run(const struct gy_launch *launch)
 {
     struct gy_launch_job job = {
-        .launch = launch, .keyboard = -1, .order = -1, .meeting = {.reserved = -1, .secret = -1}};
+        .launch = launch, .keyboard = -1, .order = -1, .rendezvous = {.reserved = -1, .secret = -1}};
     job.ranks = calloc((size_t)launch->ranks, sizeof *job.ranks);
     struct pollfd *fds = calloc(2 + 2 * (size_t)launch->ranks, sizeof *fds);
     for (int i = 0; job.ranks && i < launch->ranks; i++)
         job.ranks[i].out.in = job.ranks[i].err.in = job.ranks[i].end = -1;
     catch_signals(&job);
-    if (!job.ranks || !fds || job.signals < 0 || gy_meeting_choose(&job.meeting)) {
+    if (!job.ranks || !fds || job.signals < 0 || gy_rendezvous_choose(&job.rendezvous)) {
         job.status = 1;
         snprintf(job.verdict, sizeof job.verdict, "cannot prepare %d ranks: %s", launch->ranks, strerror(errno));
     } else {
@@ -319,7 +319,7 @@ int gy_launch_run(const struct gy_launch *launch)
         run_until_ended(&job, fds);
         clean_up(&job);
     }
-    gy_meeting_end(&job.meeting);
+    gy_rendezvous_end(&job.rendezvous);
     if (job.verdict[0])
         fprintf(stderr, "%s: %s\n", launch->tool, job.verdict);
     if (job.signals >= 0)

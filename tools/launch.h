@@ -16,7 +16,7 @@ struct gy_launch {
     int ranks;
     bool label; /* each line of output begins with "[rank] " */
     bool bind;  /* rank i runs on the (i mod cores)-th core of this process's mask */
-    /* A rank that fails is started again, as a newcomer (GYRE_JOIN=1), and the others go on, unless there are fewer than
+    /* A rank that fails is started again, as a joiner (GYRE_JOIN=1), and the others go on, unless there are fewer than
      * `least`; a rank fails at most `restarts` times in a row. The job has succeeded when a rank has. */
     bool elastic;
     int least, restarts;

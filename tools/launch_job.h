@@ -17,7 +17,7 @@ enum gy_launch_phase { RUNNING, GRACE, TERMINATING, KILLING };
 struct gy_launch_rank {
     pid_t pid; /* 0: it could not be started again */
     int end;   /* pidfd, −1: none */
-    bool ended, newcomer;
+    bool ended, joiner;
     bool ending; /* its process was, when another's failure was the first to be seen */
     bool struck; /* dead by our own hand; its end has not come here yet */
     struct gy_restart again;
@@ -40,7 +40,7 @@ struct gy_launch_job {
     sigset_t old_mask;
     int signals; /* signalfd */
     int order;   /* epoll instance over the pidfds, −1: none yet */
-    struct gy_meeting meeting;
+    struct gy_rendezvous rendezvous;
     int keyboard; /* pipe to rank 0 when stdin is a terminal, −1: none */
 };
 

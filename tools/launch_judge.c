@@ -81,7 +81,7 @@ static void judge_elastic(struct gy_launch_job *job, int rank, const siginfo_t *
         gy_launch_tell(job, "rank %d (pid %d) %s, after others had come to their end", rank, (int)it->pid, how);
         return;
     }
-    bool again = gy_restart_failed(&it->again, now, it->newcomer && !by_signal, launch->restarts);
+    bool again = gy_restart_failed(&it->again, now, it->joiner && !by_signal, launch->restarts);
     if (again)
         gy_launch_tell(job, "rank %d (pid %d) %s; it starts again in %.2f s (%d of %d)", rank, (int)it->pid, how,
                        (double)(it->again.due_ms - now) / 1000, it->again.failures, launch->restarts);

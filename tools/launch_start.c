@@ -27,7 +27,7 @@ static _Noreturn void become_rank(const struct gy_launch_job *job, int rank, boo
     if ((in >= 0 && dup2(in, 0) < 0) || (out >= 0 && dup2(out, 1) < 0) || (err >= 0 && dup2(err, 2) < 0)) {
         problem = errno;
     } else {
-        gy_meeting_tell(&job->meeting, rank, job->launch->ranks, again);
+        gy_rendezvous_tell(&job->rendezvous, rank, job->launch->ranks, again);
         if (job->launch->bind)
             gy_cores_bind(rank);
         execvp(job->launch->path, job->launch->argv);
@@ -79,7 +79,7 @@ int gy_launch_start_rank(struct gy_launch_job *job, int rank, bool again)
         job->started += !again;
         job->alive++;
         it->ended = false;
-        it->newcomer = again;
+        it->joiner = again;
         gy_launch_order_watch(job, rank);
         gy_restart_began(&it->again, gy_launch_now_ms());
         setpgid(it->pid, it->pid); /* also here: whoever is first, a kill of the group always finds it */

@@ -14,7 +14,7 @@
 
 #define FIRST_PORT 10000u /* below are services */
 #define PORT_TRIES 100
-#define NEWCOMER_WAITS "30" /* seconds */
+#define JOINER_WAITS "30" /* seconds */
 
 /* Ports that the kernel hands out on its own begin here: none of them, or a program that makes one world after the other
  * finds its own rank, or anybody, where rank 0 was. */
@@ -33,7 +33,7 @@ static unsigned first_given_port(void)
 /* Finds a free port and keeps a socket bound to it, so that no other job takes the port before rank 0 binds it, or
  * between two worlds of this job. The bind itself fails where any socket has the port. SO_REUSEADDR, set afterwards, lets
  * rank 0, which sets it too, bind and listen beside a socket that does not listen. */
-static int reserve_port(struct gy_meeting *meeting)
+static int reserve_port(struct gy_rendezvous *rendezvous)
 {
     const int on = 1;
     unsigned end = first_given_port();
@@ -49,8 +49,8 @@ static int reserve_port(struct gy_meeting *meeting)
             return -1;
         if (bind(fd, (struct sockaddr *)&address, sizeof address) == 0 &&
             setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0) {
-            snprintf(meeting->port, sizeof meeting->port, "%u", (unsigned)ntohs(address.sin_port));
-            meeting->reserved = fd;
+            snprintf(rendezvous->port, sizeof rendezvous->port, "%u", (unsigned)ntohs(address.sin_port));
+            rendezvous->reserved = fd;
             return 0;
         }
         close(fd);
@@ -97,41 +97,41 @@ static void set_number(const char *name, int value)
     setenv(name, text, 1);
 }
 
-void gy_meeting_tell(const struct gy_meeting *meeting, int rank, int ranks, bool newcomer)
+void gy_rendezvous_tell(const struct gy_rendezvous *rendezvous, int rank, int ranks, bool joiner)
 {
-    if (newcomer) {
+    if (joiner) {
         setenv("GYRE_JOIN", "1", 1);
-        /* who is left may be newcomers alone, and wait for each other */
-        setenv("GYRE_MEET_TIMEOUT", NEWCOMER_WAITS, 0);
+        /* who is left may be joiners alone, and wait for each other */
+        setenv("GYRE_MEET_TIMEOUT", JOINER_WAITS, 0);
     }
     set_number("RANK", rank);
     set_number("WORLD_SIZE", ranks);
     set_number("LOCAL_RANK", rank);
     set_number("LOCAL_WORLD_SIZE", ranks);
     setenv("MASTER_ADDR", "127.0.0.1", 1);
-    setenv("MASTER_PORT", meeting->port, 1);
+    setenv("MASTER_PORT", rendezvous->port, 1);
     setenv("GYRE_LAUNCHER", "torchrun", 1);   /* these variables hold, whatever Slurm or mpirun left around us */
     unsetenv("TORCHELASTIC_USE_AGENT_STORE"); /* nobody but rank 0 holds our MASTER_PORT */
     if (!getenv("GYRE_SECRET") && !getenv("GYRE_SECRET_FILE"))
-        hand_on_secret(meeting->secret);
+        hand_on_secret(rendezvous->secret);
 }
 
-void gy_meeting_end(struct gy_meeting *meeting)
+void gy_rendezvous_end(struct gy_rendezvous *rendezvous)
 {
-    if (meeting->reserved >= 0)
-        close(meeting->reserved);
-    if (meeting->secret >= 0)
-        close(meeting->secret);
-    meeting->reserved = meeting->secret = -1;
+    if (rendezvous->reserved >= 0)
+        close(rendezvous->reserved);
+    if (rendezvous->secret >= 0)
+        close(rendezvous->secret);
+    rendezvous->reserved = rendezvous->secret = -1;
 }
 
-int gy_meeting_choose(struct gy_meeting *meeting)
+int gy_rendezvous_choose(struct gy_rendezvous *rendezvous)
 {
-    meeting->reserved = meeting->secret = -1;
-    if (reserve_port(meeting) == 0 && (meeting->secret = make_secret()) >= 0)
+    rendezvous->reserved = rendezvous->secret = -1;
+    if (reserve_port(rendezvous) == 0 && (rendezvous->secret = make_secret()) >= 0)
         return 0;
     int errnum = errno;
-    gy_meeting_end(meeting);
+    gy_rendezvous_end(rendezvous);
     errno = errnum;
     return -1;
 }

@@ -1,5 +1,5 @@
 /* A program that cannot run fails at once, each time: its pauses grow from a quarter of a second to ten, and after `limit`
- * starts it is given up. One that has run for ten seconds was no such program: it begins again from the first pause. But a newcomer that ends by
+ * starts it is given up. One that has run for ten seconds was no such program: it begins again from the first pause. But a joiner that ends by
  * itself may have waited all that time for a world that is no more, and counts as one that failed at once. */
 #include "restart.h"
 

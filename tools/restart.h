@@ -12,7 +12,7 @@ struct gy_restart {
 };
 
 void gy_restart_began(struct gy_restart *restart, int64_t now_ms);
-/* The process has failed; gave_up: a newcomer, by an exit status, so that perhaps it was never let in. False: it has done
+/* The process has failed; gave_up: a joiner, by an exit status, so that perhaps it was never let in. False: it has done
  * so `limit` times already, and is not started again. */
 bool gy_restart_failed(struct gy_restart *restart, int64_t now_ms, bool gave_up, int limit);
 

@@ -44,7 +44,7 @@ struct contender {
 
 static struct {
     struct gy_arena arena;
-    bool crowded;
+    bool oversubscribed;
     useconds_t rest_us; /* before a call */
     double budget;      /* ns of a case, twice where the choice meets the best alone */
     uint64_t calls;
@@ -82,7 +82,7 @@ static double span(size_t slot)
         latest = stamps->start[slot] > latest ? stamps->start[slot] : latest;
         end = stamps->end[slot] > end ? stamps->end[slot] : end;
     }
-    int64_t begin = self.crowded ? earliest : latest;
+    int64_t begin = self.oversubscribed ? earliest : latest;
     return end > begin ? (double)(end - begin) : 0;
 }
 
@@ -267,10 +267,10 @@ static void join(const char *arena, bool pin)
     self.it.size = gyre_comm_size(self.it.comm);
     self.it.dtype = GYRE_FLOAT32;
     self.it.op = GYRE_SUM;
-    self.crowded = self.it.size > sysconf(_SC_NPROCESSORS_ONLN);
+    self.oversubscribed = self.it.size > sysconf(_SC_NPROCESSORS_ONLN);
     if (pin) /* only now: gyre is to see all cores */
         gy_arena_pin(self.it.rank);
-    gy_arena_open(&self.arena, arena, self.it.rank, self.it.size, self.crowded);
+    gy_arena_open(&self.arena, arena, self.it.rank, self.it.size, self.oversubscribed);
     for (size_t c = 0; c < CONTENDERS; c++)
         must(self.it.comm, gyre_comm_duplicate(self.it.comm, &self.contenders[c].comm));
 }

@@ -50,7 +50,7 @@ static void pause_core(void)
 #endif
 }
 
-void gy_arena_open(struct gy_arena *arena, const char *path, int rank, int ranks, bool crowded)
+void gy_arena_open(struct gy_arena *arena, const char *path, int rank, int ranks, bool oversubscribed)
 {
     struct stat about;
     int fd = open(path, O_RDWR | O_CLOEXEC);
@@ -67,7 +67,7 @@ void gy_arena_open(struct gy_arena *arena, const char *path, int rank, int ranks
     *arena = (struct gy_arena){
         .rank = rank,
         .ranks = ranks,
-        .crowded = crowded,
+        .oversubscribed = oversubscribed,
         .lines = head->lines,
         .exchange = head->exchange,
         .stamps = head->stamps,
@@ -125,11 +125,11 @@ void gy_arena_wait(const struct gy_arena *arena, const _Atomic(uint64_t) *word, 
 {
     int64_t begun = 0, watched = 0;
     for (unsigned spins = 0; atomic_load_explicit(word, memory_order_acquire) < value;) {
-        if (arena->crowded)
+        if (arena->oversubscribed)
             sched_yield();
         else
             pause_core();
-        if (++spins % (arena->crowded ? YIELDS_PER_LOOK : SPINS_PER_LOOK))
+        if (++spins % (arena->oversubscribed ? YIELDS_PER_LOOK : SPINS_PER_LOOK))
             continue;
         int64_t now = gy_now();
         if (begun == 0)
@@ -161,9 +161,9 @@ static void exchange(struct gy_arena *arena)
 
 double gy_arena_round_trip(struct gy_arena *arena)
 {
-    bool crowded = arena->crowded;
+    bool oversubscribed = arena->oversubscribed;
     int64_t least = INT64_MAX;
-    arena->crowded = false; /* neither gives its core away */
+    arena->oversubscribed = false; /* neither gives its core away */
     for (int i = 0; i < ROUNDS; i++) {
         int64_t begin = gy_now();
         for (int k = 0; k < EXCHANGES; k++)
@@ -171,7 +171,7 @@ double gy_arena_round_trip(struct gy_arena *arena)
         int64_t took = gy_now() - begin;
         least = took < least ? took : least;
     }
-    arena->crowded = crowded;
+    arena->oversubscribed = oversubscribed;
     return (double)least / EXCHANGES / 1e3;
 }
 

@@ -21,7 +21,7 @@ struct gy_stamps {
 
 struct gy_arena {
     int rank, ranks;
-    bool crowded; /* more ranks than cores: waiting yields */
+    bool oversubscribed; /* more ranks than cores: waiting yields */
     uint64_t barriers;
     struct gy_stamps *stamps; /* [ranks] */
     _Atomic(int64_t) *shared; /* one word, written by rank 0 before a barrier and read by all after it */
@@ -33,7 +33,7 @@ struct gy_arena {
     uint64_t exchanges;
 };
 
-void gy_arena_open(struct gy_arena *arena, const char *path, int rank, int ranks, bool crowded);
+void gy_arena_open(struct gy_arena *arena, const char *path, int rank, int ranks, bool oversubscribed);
 
 /* Returns when every rank has called it. Ends the process with a message when the process of another rank ends, and after
  * a minute and a half. */

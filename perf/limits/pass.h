@@ -17,7 +17,7 @@
 
 #define GY_PASS_LINE 16 /* floats */
 
-enum gy_way { GY_PLAIN, GY_CLAIMED, GY_PAST };
+enum gy_tuner_entry { GY_PLAIN, GY_CLAIMED, GY_PAST };
 
 /* When it has been read: a load of what has just been stored in part waits for that store. */
 static inline void gy_pass_claim(const float *line)
@@ -27,7 +27,7 @@ static inline void gy_pass_claim(const float *line)
 }
 
 /* Slots begin at a line, and so do tiles; the last line of the last one may be short. */
-static inline void gy_pass_take(float *restrict to, const float *restrict slot, size_t count, enum gy_way way)
+static inline void gy_pass_take(float *restrict to, const float *restrict slot, size_t count, enum gy_tuner_entry way)
 {
     for (; way == GY_CLAIMED && count >= GY_PASS_LINE;
          count -= GY_PASS_LINE, to += GY_PASS_LINE, slot += GY_PASS_LINE) {
@@ -38,7 +38,7 @@ static inline void gy_pass_take(float *restrict to, const float *restrict slot, 
 }
 
 static inline void gy_pass_add(float *restrict to, const float *restrict a, const float *restrict slot, size_t count,
-                               enum gy_way way)
+                               enum gy_tuner_entry way)
 {
     for (; way == GY_CLAIMED && count >= GY_PASS_LINE;
          count -= GY_PASS_LINE, to += GY_PASS_LINE, a += GY_PASS_LINE, slot += GY_PASS_LINE) {
@@ -62,7 +62,7 @@ static inline void gy_pass_store_past(float *slot, const float *from)
 
 /* Into the slot, and, unless that is NULL, to another place as well. */
 static inline void gy_pass_give(float *restrict slot, float *restrict too, const float *restrict from, size_t count,
-                                enum gy_way way)
+                                enum gy_tuner_entry way)
 {
     size_t i = 0;
     for (; way == GY_PAST && i + 4 <= count; i += 4) {
@@ -77,7 +77,7 @@ static inline void gy_pass_give(float *restrict slot, float *restrict too, const
 }
 
 /* What has been given is there before it is announced. */
-static inline void gy_pass_fence(enum gy_way way)
+static inline void gy_pass_fence(enum gy_tuner_entry way)
 {
 #if defined(__x86_64__)
     if (way == GY_PAST)

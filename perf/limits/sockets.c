@@ -283,14 +283,14 @@ static const struct {
 static void connect_all(struct end *end, const char *address, bool serves)
 {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(PORT)};
-    int one = 1, door = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int one = 1, listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (inet_pton(AF_INET, address, &at.sin_addr) != 1)
         fail(address);
-    if (serves && (setsockopt(door, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) || bind(door, (void *)&at, sizeof at) ||
-                   listen(door, SOCKETS_MOST)))
+    if (serves && (setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) ||
+                   bind(listener, (void *)&at, sizeof at) || listen(listener, SOCKETS_MOST)))
         fail("bind");
     for (int s = 0; s < SOCKETS_MOST; s++) {
-        int fd = serves ? accept4(door, NULL, NULL, SOCK_CLOEXEC) : -1;
+        int fd = serves ? accept4(listener, NULL, NULL, SOCK_CLOEXEC) : -1;
         for (int tries = 0; !serves && tries < 200; tries++) {
             fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
             if (connect(fd, (void *)&at, sizeof at) == 0)
@@ -305,7 +305,7 @@ static void connect_all(struct end *end, const char *address, bool serves)
         setsockopt(fd, SOL_SOCKET, SO_ZEROCOPY, &one, sizeof one);
         end->fd[s] = fd;
     }
-    close(door);
+    close(listener);
 }
 
 /* Both ends know that the other is there. */

@@ -121,7 +121,7 @@ static void done(struct sim_lane *lane)
     lane->done_round = last ? lane->round + 1 : lane->round;
     lane->done_tiles = last ? 0 : lane->tile + 1;
     lane->iteration++;
-    if (lane->rank->plan->lane[lane->index].window_lane < 0) {
+    if (lane->rank->plan->lane[lane->index].region_lane < 0) {
         wake_rank(lane->rank);
         return;
     }

@@ -150,8 +150,8 @@ static gyre_status set(gyre_comm *comm, const char *key, const char *value)
     if (status != GYRE_SUCCESS)
         return status;
     comm->attributes = wanted;
-    memset(comm->tiny, 0, sizeof(comm->tiny)); /* what was found out about algorithms holds no more */
-    gy_repeat_forget(comm);
+    memset(comm->eager, 0, sizeof(comm->eager)); /* what was found out about algorithms holds no more */
+    gy_call_cache_forget(comm);
     return GYRE_SUCCESS;
 }
 
@@ -159,24 +159,24 @@ gyre_status gyre_comm_set(gyre_comm *comm, const char *key, const char *value)
 {
     if (!gy_check_lives(comm, __func__))
         return GYRE_INVALID_ARGUMENT;
-    gy_driver_enter(comm->ctx);
+    gy_progress_enter(comm->ctx);
     gyre_status status = key && value ? set(comm, key, value)
                                       : gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "gyre_comm_set: %s is NULL",
                                                       key ? "value" : "key");
-    gy_driver_leave(comm->ctx);
+    gy_progress_leave(comm->ctx);
     return status;
 }
 
-/* Where newcomers find this process. It listens from now on. */
-static gyre_status get_meeting(gyre_comm *comm, char text_p[GY_HOUSE_TEXT])
+/* Where joiners find this process. It listens from now on. */
+static gyre_status get_meeting(gyre_comm *comm, char text_p[GY_JOIN_ADDRESS_TEXT])
 {
     struct gy_world *world = comm->ctx->world;
     struct gy_error error = {.rank = -1};
-    if (gy_check_owner(comm) != GYRE_SUCCESS) /* nobody would answer a child's newcomers */
+    if (gy_check_owner(comm) != GYRE_SUCCESS) /* nobody would answer a child's joiners */
         return GYRE_FORKED;
-    if (gy_house_open(world, &error) != GYRE_SUCCESS)
+    if (gy_join_address_open(world, &error) != GYRE_SUCCESS)
         return gy_check_fail(comm, error.status, "meeting: %.900s", error.text);
-    gy_house_text(world->house, text_p);
+    gy_join_address_text(world->join_address, text_p);
     return GYRE_SUCCESS;
 }
 
@@ -207,10 +207,10 @@ gyre_status gyre_comm_get(gyre_comm *comm, const char *key, char *value_p, size_
 {
     if (!gy_check_lives(comm, __func__))
         return GYRE_INVALID_ARGUMENT;
-    gy_driver_enter(comm->ctx);
+    gy_progress_enter(comm->ctx);
     gyre_status status = key && value_p ? get(comm, key, value_p, value_bytes)
                                         : gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "gyre_comm_get: %s is NULL",
                                                         key ? "value_p" : "key");
-    gy_driver_leave(comm->ctx);
+    gy_progress_leave(comm->ctx);
     return status;
 }

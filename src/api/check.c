@@ -84,7 +84,7 @@ gyre_status gy_check_comm(struct gyre_comm *comm)
     if (gy_check_owner(comm) != GYRE_SUCCESS)
         return GYRE_FORKED;
     if (ctx->closed) {
-        gy_ends_attend(ctx);
+        gy_uniform_attend(ctx);
         return ctx->error.status;
     }
     if (gy_overlay_check(ctx->overlay, &ctx->error) != GYRE_SUCCESS) {
@@ -96,13 +96,13 @@ gyre_status gy_check_comm(struct gyre_comm *comm)
 
 static void add_call(struct gyre_comm *comm, const struct gy_call *call)
 {
-    struct gy_arrival shape = {.sequence = comm->sequence + 1,
-                               .count = call->count,
-                               .root = (uint32_t)call->root,
-                               .collective = (uint8_t)call->collective,
-                               .dtype = (uint8_t)call->dtype,
-                               .op = (uint8_t)call->op,
-                               .algorithm = GY_ALGORITHMS};
+    struct gy_call_signature shape = {.sequence = comm->sequence + 1,
+                                      .count = call->count,
+                                      .root = (uint32_t)call->root,
+                                      .collective = (uint8_t)call->collective,
+                                      .dtype = (uint8_t)call->dtype,
+                                      .op = (uint8_t)call->op,
+                                      .algorithm = GY_ALGORITHMS};
     char text[160];
     size_t used = strlen(comm->error.text);
     gy_shape_print(&shape, text, sizeof(text));

@@ -16,7 +16,7 @@ static gyre_status check(gyre_comm *comm, const struct gy_call *call, bool block
     if (status == GYRE_SUCCESS)
         return gy_check_ended(comm, call);
     if (status != GYRE_FORKED && !gy_is_point_to_point(call->collective))
-        gy_ends_refuse(comm, blocks);
+        gy_uniform_refuse(comm, blocks);
     return gy_check_refused(comm, call, status);
 }
 
@@ -43,9 +43,9 @@ static gyre_status keep(const char *function, gyre_comm *comm, const struct gy_c
 {
     if (!may_make(function, comm, request_p))
         return GYRE_INVALID_ARGUMENT;
-    gy_driver_enter(comm->ctx);
+    gy_progress_enter(comm->ctx);
     gyre_status status = make_inside(comm, call, gy_request_keep, request_p);
-    gy_driver_leave(comm->ctx);
+    gy_progress_leave(comm->ctx);
     return status;
 }
 
@@ -56,12 +56,12 @@ static inline __attribute__((always_inline)) gyre_status start(const char *funct
     if (!may_make(function, comm, request_p))
         return GYRE_INVALID_ARGUMENT;
     gyre_status status = GYRE_SUCCESS;
-    gy_driver_enter(comm->ctx);
-    if (!gy_repeat_start(comm, call, request_p)) {
+    gy_progress_enter(comm->ctx);
+    if (!gy_call_cache_start(comm, call, request_p)) {
         const struct gy_call written = *call;
         status = make_inside(comm, &written, gy_request_start, request_p);
     }
-    gy_driver_leave(comm->ctx);
+    gy_progress_leave(comm->ctx);
     return status;
 }
 
@@ -77,7 +77,7 @@ static gyre_status run_in_group(const char *function, gyre_comm *comm, const str
 static gyre_status run_inside(gyre_comm *comm, const struct gy_call *call)
 {
     gyre_status status;
-    if (gy_repeat_call(comm, call, &status))
+    if (gy_call_cache_call(comm, call, &status))
         return status;
     gy_exchange_own(comm, call);
     gy_exchange_expect(comm, call);
@@ -96,12 +96,12 @@ static inline __attribute__((always_inline)) gyre_status run(const char *functio
         return run_in_group(function, comm, &written);
     }
     gyre_status status;
-    gy_driver_enter(comm->ctx);
-    if (!gy_repeat_exchange(comm, call, &status)) {
+    gy_progress_enter(comm->ctx);
+    if (!gy_call_cache_exchange(comm, call, &status)) {
         const struct gy_call written = *call;
         status = run_inside(comm, &written);
     }
-    gy_driver_leave(comm->ctx);
+    gy_progress_leave(comm->ctx);
     return status;
 }
 
@@ -204,13 +204,13 @@ gyre_status gyre_barrier_init(gyre_comm *comm, gyre_request **request_p)
 /* Before the one is started that would wait for the other's sake. */
 static gyre_status check_both(gyre_comm *comm, const struct gy_call *sends, const struct gy_call *receives)
 {
-    gy_driver_enter(comm->ctx);
+    gy_progress_enter(comm->ctx);
     gyre_status status = check(comm, sends, true);
     if (status == GYRE_SUCCESS)
         status = check(comm, receives, true);
     if (status == GYRE_SUCCESS)
         status = gy_check_apart(comm, sends, receives);
-    gy_driver_leave(comm->ctx);
+    gy_progress_leave(comm->ctx);
     return status;
 }
 

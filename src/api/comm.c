@@ -68,7 +68,7 @@ gyre_status gyre_comm_create(const gyre_config *user, gyre_comm **comm_p)
         gy_context_free(ctx);
         return status;
     }
-    if (ctx->error.status != GYRE_SUCCESS) /* a newcomer's world may have failed already */
+    if (ctx->error.status != GYRE_SUCCESS) /* a joiner's world may have failed already */
         comm->error = ctx->error;
     ctx->config.join |= config && config->join;
     gy_announce_world(comm);
@@ -82,11 +82,11 @@ static gyre_status divide(const char *function, gyre_comm *comm, int colour, int
         return GYRE_INVALID_ARGUMENT;
     if (!comm_p)
         return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "%s: comm_p is NULL", function);
-    gy_driver_enter(comm->ctx);
+    gy_progress_enter(comm->ctx);
     gyre_status status = gy_check_comm(comm);
     if (status == GYRE_SUCCESS)
         status = gy_comm_divide(comm, colour, key, word, comm_p);
-    gy_driver_leave(comm->ctx);
+    gy_progress_leave(comm->ctx);
     return status;
 }
 
@@ -161,20 +161,20 @@ gyre_status gyre_comm_destroy(gyre_comm *comm)
     struct gy_context *ctx = comm->ctx;
     if (ctx->generation != atomic_load(&gy_fork_generation))
         return gy_check_fail(comm, GYRE_FORKED, "this communicator belongs to the parent of this process");
-    gy_driver_enter(ctx);
+    gy_progress_enter(ctx);
     if (!gy_comm_end_settle(comm)) {
         /* Peers wait for what will never come, and links still point into the caller's buffers. */
         char text[80]; /* where the world has failed already those who go on lose nothing with us */
         snprintf(text, sizeof(text), "rank %d aborted the communicator", ctx->world->rank);
         gy_overlay_call_off(ctx->overlay, GYRE_ABORTED, text);
-        gy_turn(ctx, gy_now());
+        gy_progress_slow(ctx, gy_now());
     }
     if (ctx->closed)
-        gy_ends_leave(comm);
+        gy_uniform_leave(comm);
     gy_verify_settle(comm); /* peers compare results with ours, too */
     gy_comm_free(comm);
     bool last = !ctx->comms;
-    gy_driver_leave(ctx);
+    gy_progress_leave(ctx);
     if (last)
         gy_context_free(ctx);
     return GYRE_SUCCESS;
@@ -218,7 +218,7 @@ gyre_status gyre_comm_dump(const gyre_comm *comm, int fd)
     struct gy_context *ctx = comm->ctx;
     if (fcntl(fd, F_GETFD) < 0)
         return gy_check_fail((gyre_comm *)comm, GYRE_INVALID_ARGUMENT, "gyre_comm_dump: %d is no open descriptor", fd);
-    gy_driver_enter(ctx);
+    gy_progress_enter(ctx);
     /* A child looks at its parent's page, and leaves it as it is. */
     bool own = ctx->generation == atomic_load(&gy_fork_generation);
     for (const struct gyre_request *r = own ? ctx->active_first : NULL; r; r = r->next) {
@@ -229,7 +229,7 @@ gyre_status gyre_comm_dump(const gyre_comm *comm, int fd)
     bool good = (!comm->attributes.name[0] || dprintf(fd, "communicator %s: ", comm->attributes.name) >= 0) &&
                 gy_recorder_dump(&comm->recorder, comm->rank, fd);
     int why = errno;
-    gy_driver_leave(ctx);
+    gy_progress_leave(ctx);
     return good ? GYRE_SUCCESS
                 : gy_check_fail((gyre_comm *)comm, GYRE_SYSTEM, "gyre_comm_dump: descriptor %d cannot be written: %s",
                                 fd, strerror(why));
@@ -242,9 +242,9 @@ const char *gyre_comm_algorithm(const gyre_comm *comm, const char *collective, s
     struct gy_error error = {.quiet = true};
     if (!gy_handle_lives(comm, GY_HANDLE_COMM) || !collective || !gy_collective_find(collective, &which))
         return NULL;
-    gy_driver_enter(comm->ctx); /* the choice may be remembered */
+    gy_progress_enter(comm->ctx); /* the choice may be remembered */
     gyre_status status = gy_select(comm, which, false, count * gyre_dtype_size(dtype), &algorithm, &error);
-    gy_driver_leave(comm->ctx);
+    gy_progress_leave(comm->ctx);
     return status == GYRE_SUCCESS ? gy_algorithm_name(algorithm) : NULL;
 }
 
@@ -272,11 +272,11 @@ gyre_status gyre_mem_alloc(gyre_comm *comm, size_t bytes, void **memory_p)
         return GYRE_INVALID_ARGUMENT;
     if (!memory_p)
         return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "gyre_mem_alloc: memory_p is NULL");
-    gy_driver_enter(comm->ctx);
+    gy_progress_enter(comm->ctx);
     gyre_status status = mem_alloc(comm, bytes, memory_p);
     if (status == GYRE_SUCCESS)
         gy_context_know(comm->ctx, *memory_p, bytes ? bytes : 1);
-    gy_driver_leave(comm->ctx);
+    gy_progress_leave(comm->ctx);
     return status;
 }
 
@@ -306,11 +306,11 @@ gyre_status gyre_mem_free(gyre_comm *comm, void *memory)
     if (comm->ctx->generation != atomic_load(&gy_fork_generation)) /* the pages are its parent's, and its peers' */
         return gy_check_fail(comm, GYRE_FORKED, "this memory belongs to the parent of this process");
     gyre_status status = GYRE_SUCCESS;
-    gy_driver_enter(comm->ctx);
+    gy_progress_enter(comm->ctx);
     if (was_given(comm, memory))
         free_given(comm, memory);
     else
         status = gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "%p was not given by gyre_mem_alloc of this world", memory);
-    gy_driver_leave(comm->ctx);
+    gy_progress_leave(comm->ctx);
     return status;
 }

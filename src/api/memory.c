@@ -21,11 +21,11 @@ gyre_status gyre_mem_register(gyre_comm *comm, void *memory, size_t bytes)
     if (!memory || bytes == 0 || bytes > SIZE_MAX - (uintptr_t)memory)
         return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "gyre_mem_register: there are no %zu bytes at %p", bytes,
                              memory);
-    gy_driver_enter(comm->ctx);
+    gy_progress_enter(comm->ctx);
     gyre_status status = add(comm, memory, bytes);
     if (status == GYRE_SUCCESS)
         gy_context_know(comm->ctx, memory, bytes);
-    gy_driver_leave(comm->ctx);
+    gy_progress_leave(comm->ctx);
     return status;
 }
 
@@ -33,12 +33,12 @@ gyre_status gyre_mem_deregister(gyre_comm *comm, void *memory)
 {
     if (!gy_check_lives(comm, __func__))
         return GYRE_INVALID_ARGUMENT;
-    gy_driver_enter(comm->ctx);
+    gy_progress_enter(comm->ctx);
     gyre_status status = gy_check_comm(comm);
     if (status == GYRE_SUCCESS && !gy_registry_remove(&comm->ctx->registry, memory))
         status = gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "%p is not registered", memory);
     else if (status == GYRE_SUCCESS)
         gy_context_forget(comm->ctx, memory);
-    gy_driver_leave(comm->ctx);
+    gy_progress_leave(comm->ctx);
     return status;
 }

@@ -64,7 +64,7 @@ gyre_status gyre_comm_topology(gyre_comm *comm, int rank, gyre_rank_place *place
     if (gy_check_owner(comm) != GYRE_SUCCESS) /* the table of members is gone */
         return GYRE_FORKED;
     gyre_rank_place place;
-    gy_driver_enter(comm->ctx);
+    gy_progress_enter(comm->ctx);
     gyre_status status = check_size(comm, "gyre_comm_topology", place_p, place_p->size, sizeof(place));
     if (status == GYRE_SUCCESS && (rank < 0 || rank >= comm->size))
         status = gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "gyre_comm_topology: %d is not a rank: there are %d", rank,
@@ -73,7 +73,7 @@ gyre_status gyre_comm_topology(gyre_comm *comm, int rank, gyre_rank_place *place
         find_place(comm, rank, &place);
         give(place_p, place_p->size, &place, sizeof(place));
     }
-    gy_driver_leave(comm->ctx);
+    gy_progress_leave(comm->ctx);
     return status;
 }
 
@@ -85,21 +85,21 @@ gyre_status gyre_comm_failed(gyre_comm *comm, int rank, gyre_failure *failure_p)
         return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "gyre_comm_failed: failure_p is NULL");
     if (gy_check_owner(comm) != GYRE_SUCCESS)
         return GYRE_FORKED;
-    gy_driver_enter(comm->ctx);
+    gy_progress_enter(comm->ctx);
     gyre_status status = check_size(comm, "gyre_comm_failed", failure_p, failure_p->size, sizeof(*failure_p));
     if (status == GYRE_SUCCESS && (rank < 0 || rank >= comm->size))
         status = gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "gyre_comm_failed: %d is not a rank: there are %d", rank,
                                comm->size);
     if (status == GYRE_SUCCESS) {
-        gy_recover_look(comm->ctx);
-        const struct gy_fate *fate = gy_overlay_fate(comm->ctx->overlay, gy_group_world(&comm->group, rank));
-        bool lives = fate->status == GYRE_SUCCESS;
-        gyre_failure failure = {.status = fate->status, .when = fate->when, .why = lives ? "" : fate->why};
+        gy_recovery_poll(comm->ctx);
+        const struct gy_failed_rank *found = gy_overlay_failure(comm->ctx->overlay, gy_group_world(&comm->group, rank));
+        bool lives = found->status == GYRE_SUCCESS;
+        gyre_failure failure = {.status = found->status, .when = found->when, .why = lives ? "" : found->why};
         if (!failure.why) /* there was no memory for it */
-            failure.why = gyre_status_text(fate->status);
+            failure.why = gyre_status_text(found->status);
         give(failure_p, failure_p->size, &failure, sizeof(failure));
     }
-    gy_driver_leave(comm->ctx);
+    gy_progress_leave(comm->ctx);
     return status;
 }
 
@@ -109,7 +109,7 @@ gyre_status gyre_comm_counters(gyre_comm *comm, gyre_counters *counters_p)
         return GYRE_INVALID_ARGUMENT;
     if (!counters_p)
         return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "gyre_comm_counters: counters_p is NULL");
-    gy_driver_enter(comm->ctx);
+    gy_progress_enter(comm->ctx);
     const struct gy_recorder *recorder = &comm->recorder;
     gyre_counters counters = {.started = recorder->page->started,
                               .done = recorder->page->done,
@@ -126,7 +126,7 @@ gyre_status gyre_comm_counters(gyre_comm *comm, gyre_counters *counters_p)
     gyre_status status = check_size(comm, "gyre_comm_counters", counters_p, counters_p->size, sizeof(counters));
     if (status == GYRE_SUCCESS && counters_p)
         give(counters_p, counters_p->size, &counters, sizeof(counters));
-    gy_driver_leave(comm->ctx);
+    gy_progress_leave(comm->ctx);
     return status;
 }
 
@@ -134,9 +134,9 @@ gyre_status gyre_comm_trace(gyre_comm *comm, gyre_trace_func func, void *user)
 {
     if (!gy_check_lives(comm, __func__))
         return GYRE_INVALID_ARGUMENT;
-    gy_driver_enter(comm->ctx);
+    gy_progress_enter(comm->ctx);
     comm->recorder.trace = func;
     comm->recorder.trace_user = user;
-    gy_driver_leave(comm->ctx);
+    gy_progress_leave(comm->ctx);
     return GYRE_SUCCESS;
 }

@@ -5,13 +5,13 @@
 
 static gyre_status add(gyre_comm *comm, const struct gy_op_made *made, gyre_op *op_p)
 {
-    gy_driver_enter(comm->ctx);
+    gy_progress_enter(comm->ctx);
     gyre_status status = gy_check_comm(comm);
     if (status == GYRE_SUCCESS) {
         comm->error.status = GYRE_SUCCESS;
         status = gy_operations_add(&comm->ctx->operations, made, op_p, &comm->error);
     }
-    gy_driver_leave(comm->ctx);
+    gy_progress_leave(comm->ctx);
     return status;
 }
 

@@ -27,9 +27,9 @@ gyre_status gyre_comm_agree(gyre_comm *comm, uint64_t bits, uint64_t *bits_p)
     gyre_status status = gy_check_owner(comm);
     if (status != GYRE_SUCCESS)
         return status;
-    gy_driver_enter(comm->ctx);
-    status = gy_recover_agree(comm, bits, bits_p);
-    gy_driver_leave(comm->ctx);
+    gy_progress_enter(comm->ctx);
+    status = gy_agree(comm, bits, bits_p);
+    gy_progress_leave(comm->ctx);
     return status;
 }
 
@@ -42,13 +42,13 @@ gyre_status gyre_comm_shrink(gyre_comm *comm, gyre_comm **comm_p)
     gyre_status status = gy_check_owner(comm);
     if (status != GYRE_SUCCESS)
         return status;
-    gy_driver_enter(comm->ctx);
-    status = gy_recover_shrink(comm, comm_p);
-    gy_driver_leave(comm->ctx);
+    gy_progress_enter(comm->ctx);
+    status = gy_shrink(comm, comm_p);
+    gy_progress_leave(comm->ctx);
     return status;
 }
 
-gyre_status gyre_comm_grow(gyre_comm *comm, int newcomers, double seconds, gyre_comm **comm_p)
+gyre_status gyre_comm_grow(gyre_comm *comm, int joiners, double seconds, gyre_comm **comm_p)
 {
     if (!gy_check_lives(comm, __func__) || !gy_check_ungrouped(comm, __func__))
         return GYRE_INVALID_ARGUMENT;
@@ -57,8 +57,8 @@ gyre_status gyre_comm_grow(gyre_comm *comm, int newcomers, double seconds, gyre_
     gyre_status status = gy_check_owner(comm);
     if (status != GYRE_SUCCESS)
         return status;
-    gy_driver_enter(comm->ctx);
-    status = gy_grow(comm, newcomers, seconds, comm_p);
-    gy_driver_leave(comm->ctx);
+    gy_progress_enter(comm->ctx);
+    status = gy_grow(comm, joiners, seconds, comm_p);
+    gy_progress_leave(comm->ctx);
     return status;
 }

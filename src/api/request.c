@@ -48,7 +48,7 @@ static gyre_status progress(gyre_comm *comm, bool *moved_p)
     *moved_p |= gy_progress(comm->ctx);
     int64_t now = gy_now();
     if (now - comm->ctx->turned > GY_MILLISECOND / 5)
-        *moved_p |= gy_turn(comm->ctx, now);
+        *moved_p |= gy_progress_slow(comm->ctx, now);
     return comm->ctx->closed ? comm->ctx->error.status : GYRE_SUCCESS;
 }
 
@@ -64,11 +64,11 @@ gyre_status gyre_test(gyre_request **request)
     bool moved = false;
     if (!comm) /* it ended with its communicator */
         return take(request);
-    gy_driver_enter(comm->ctx);
+    gy_progress_enter(comm->ctx);
     gyre_status status = (*request)->complete ? GYRE_SUCCESS : progress(comm, &moved);
     if (status != GYRE_FORKED)
         status = (*request)->complete ? take(request) : GYRE_IN_PROGRESS;
-    gy_driver_leave(comm->ctx);
+    gy_progress_leave(comm->ctx);
     return status;
 }
 
@@ -83,13 +83,13 @@ static gyre_status wait_for(gyre_request **request)
     struct gyre_comm *comm = (*request)->comm;
     if (!comm)
         return take(request);
-    gy_driver_enter(comm->ctx);
+    gy_progress_enter(comm->ctx);
     gyre_status status = GYRE_SUCCESS;
     if (!(*request)->complete && (status = gy_check_comm(comm)) != GYRE_FORKED)
         gy_wait_until(comm->ctx, is_complete, *request);
     if (status != GYRE_FORKED)
         status = take(request);
-    gy_driver_leave(comm->ctx);
+    gy_progress_leave(comm->ctx);
     return status;
 }
 
@@ -156,10 +156,10 @@ static gyre_status turn_all(const struct set *set, unsigned *rounds)
         if (!is_under_way(r) || r->comm->ctx == last)
             continue;
         last = r->comm->ctx;
-        gy_driver_enter(last);
+        gy_progress_enter(last);
         if (progress(r->comm, &moved) == GYRE_FORKED)
             status = GYRE_FORKED;
-        gy_driver_leave(last);
+        gy_progress_leave(last);
     }
     *rounds = moved ? 0 : *rounds + 1;
     if (*rounds > PATIENCE)
@@ -183,12 +183,12 @@ static bool wait_for_one(const struct set *set, gyre_status *status_p)
             *status_p = turn_all(set, &rounds);
         } else {
             struct gy_context *ctx = comm->ctx;
-            gy_driver_enter(ctx);
+            gy_progress_enter(ctx);
             if (gy_check_comm(comm) == GYRE_FORKED)
                 *status_p = GYRE_FORKED;
             else
                 gy_wait_until(ctx, any_complete, set);
-            gy_driver_leave(ctx);
+            gy_progress_leave(ctx);
         }
         if (*status_p != GYRE_SUCCESS)
             return false;
@@ -219,7 +219,7 @@ static inline bool has_ended(const gyre_request *r)
 static inline gyre_status take_of(struct gy_context *ctx, gyre_request **request)
 {
     gyre_request *r = *request;
-    if (!r->comm || r->persistent || !r->light || r->lent)
+    if (!r->comm || r->persistent || !r->light || r->orphaned)
         return take(request);
     *request = NULL;
     gy_request_rest(ctx, r);
@@ -233,11 +233,11 @@ static size_t take_ended(const struct set *set, size_t i, gyre_status *first)
     if (!comm)
         return i;
     struct gy_context *ctx = comm->ctx; /* outlives what is taken: a world ends with no caller inside */
-    gy_driver_enter(ctx);
+    gy_progress_enter(ctx);
     do
         note_first(first, take_of(ctx, &set->requests[i++]));
     while (i < set->count && has_ended(set->requests[i]) && set->requests[i]->comm->ctx == ctx);
-    gy_driver_leave(ctx);
+    gy_progress_leave(ctx);
     return i;
 }
 
@@ -309,11 +309,11 @@ gyre_status gyre_wait_some(gyre_request **requests, size_t count, size_t *indice
 /* Most often nothing has failed. */
 static gyre_status check_start(struct gyre_comm *comm)
 {
-    if (gy_repeat_is_usual(comm->ctx) && comm->ended.status == GYRE_SUCCESS)
+    if (gy_call_cache_is_usual(comm->ctx) && comm->ended.status == GYRE_SUCCESS)
         return GYRE_SUCCESS;
     gyre_status status = gy_check_comm(comm);
     if (status != GYRE_SUCCESS && status != GYRE_FORKED)
-        gy_ends_refuse(comm, false);
+        gy_uniform_refuse(comm, false);
     if (status == GYRE_SUCCESS && comm->ended.status != GYRE_SUCCESS)
         status = gy_comm_end_refuse(comm);
     return status;
@@ -329,14 +329,14 @@ gyre_status gyre_start(gyre_request *request)
         return gy_check_none(request->comm ? "gyre_start: the request is not persistent"
                                            : "gyre_start: the request's communicator was destroyed");
     struct gyre_comm *comm = request->comm;
-    gy_driver_enter(comm->ctx);
+    gy_progress_enter(comm->ctx);
     gyre_status status = check_start(comm);
     if (status == GYRE_SUCCESS && request->launched)
         status = gy_check_fail(comm, GYRE_INVALID_ARGUMENT,
                                "the request is under way: wait for it before it is started again");
     else if (status == GYRE_SUCCESS)
         gy_request_restart(request);
-    gy_driver_leave(comm->ctx);
+    gy_progress_leave(comm->ctx);
     return status;
 }
 
@@ -354,7 +354,7 @@ gyre_status gyre_request_free(gyre_request **request)
     struct gyre_comm *comm = r->comm;
     gyre_status status = GYRE_SUCCESS;
     if (comm)
-        gy_driver_enter(comm->ctx);
+        gy_progress_enter(comm->ctx);
     if (!r->launched || r->complete) {
         *request = NULL;
         gy_request_recycle(r);
@@ -362,7 +362,7 @@ gyre_status gyre_request_free(gyre_request **request)
         status = gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "the request is under way: wait for it before it is freed");
     }
     if (comm)
-        gy_driver_leave(comm->ctx);
+        gy_progress_leave(comm->ctx);
     return status;
 }
 
@@ -370,9 +370,9 @@ gyre_status gyre_progress(gyre_comm *comm)
 {
     if (!gy_check_lives(comm, __func__))
         return GYRE_INVALID_ARGUMENT;
-    gy_driver_enter(comm->ctx);
+    gy_progress_enter(comm->ctx);
     bool moved = false;
     gyre_status status = progress(comm, &moved);
-    gy_driver_leave(comm->ctx);
+    gy_progress_leave(comm->ctx);
     return status;
 }

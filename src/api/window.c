@@ -5,13 +5,13 @@
 
 static gyre_status enter(gyre_window *window)
 {
-    gy_driver_enter(window->comm->ctx);
+    gy_progress_enter(window->comm->ctx);
     return gy_check_comm(window->comm);
 }
 
 static gyre_status leave(gyre_window *window, gyre_status status)
 {
-    gy_driver_leave(window->comm->ctx);
+    gy_progress_leave(window->comm->ctx);
     return status;
 }
 
@@ -22,11 +22,11 @@ gyre_status gyre_window_create(gyre_comm *comm, void *memory, size_t bytes, gyre
     if (!window_p || (bytes > 0 && !memory))
         return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "gyre_window_create: %s is NULL",
                              window_p ? "memory" : "window_p");
-    gy_driver_enter(comm->ctx);
+    gy_progress_enter(comm->ctx);
     gyre_status status = gy_check_comm(comm);
     if (status == GYRE_SUCCESS)
         status = gy_window_expose(comm, memory, bytes, window_p);
-    gy_driver_leave(comm->ctx);
+    gy_progress_leave(comm->ctx);
     return status;
 }
 
@@ -37,13 +37,13 @@ gyre_status gyre_window_destroy(gyre_window *window)
     if (!gy_check_window(window, __func__) || !gy_check_ungrouped(window->comm, __func__))
         return GYRE_INVALID_ARGUMENT;
     struct gy_context *ctx = window->comm->ctx;
-    gy_driver_enter(ctx);
+    gy_progress_enter(ctx);
     gyre_status status = gy_check_comm(window->comm);
     if (status == GYRE_SUCCESS)
         status = gy_window_conceal(window);
     else if (status != GYRE_FORKED)
         gy_window_free(window);
-    gy_driver_leave(ctx);
+    gy_progress_leave(ctx);
     return status;
 }
 

@@ -13,12 +13,12 @@
 #define RECORD_BYTES (4 + 4 + 8 + 8 + GY_KEY_BYTES + GY_MEMBER_WIRE + GY_CONFIG_SHARED)
 
 struct record {
-    struct gy_meet_claim claim;
+    struct gy_bootstrap_register claim;
     uint64_t job;
     uint8_t salt[GY_KEY_BYTES];
 };
 
-static void encode_record(const struct gy_meeting *meeting, uint8_t *bytes)
+static void encode_record(const struct gy_rendezvous *meeting, uint8_t *bytes)
 {
     struct gy_world *world = meeting->world;
     struct gy_wire wire = gy_wire_over(bytes, RECORD_BYTES);
@@ -57,7 +57,7 @@ static gyre_status decode_record(struct gy_world *world, uint8_t *bytes, int ran
     return GYRE_SUCCESS;
 }
 
-static gyre_status judge_records(struct gy_meeting *meeting, uint8_t *all, struct gy_error *error)
+static gyre_status judge_records(struct gy_rendezvous *meeting, uint8_t *all, struct gy_error *error)
 {
     struct gy_world *world = meeting->world;
     struct record first = {0}, record;
@@ -66,7 +66,7 @@ static gyre_status judge_records(struct gy_meeting *meeting, uint8_t *all, struc
         if (decode_record(world, all + (size_t)rank * RECORD_BYTES, rank, rank ? &record : &first, error) !=
             GYRE_SUCCESS)
             return error->status;
-        if (rank && !gy_meet_agree(&first.claim, &record.claim, error))
+        if (rank && !gy_bootstrap_agree(&first.claim, &record.claim, error))
             return error->status;
     }
     world->job = first.job;
@@ -74,7 +74,7 @@ static gyre_status judge_records(struct gy_meeting *meeting, uint8_t *all, struc
     return GYRE_SUCCESS;
 }
 
-static gyre_status exchange(struct gy_meeting *meeting, uint8_t *all, struct gy_error *error)
+static gyre_status exchange(struct gy_rendezvous *meeting, uint8_t *all, struct gy_error *error)
 {
     const struct gy_identity *identity = meeting->identity;
     struct gy_world *world = meeting->world;
@@ -87,7 +87,7 @@ static gyre_status exchange(struct gy_meeting *meeting, uint8_t *all, struct gy_
     status = judge_records(meeting, all, error);
     if (status == GYRE_SUCCESS) {
         gy_handshake_derive(identity->key, "gyre session", world->job, meeting->salt, world->key);
-        status = gy_meet_open_door(world, error);
+        status = gy_meet_open_listener(world, error);
     }
     memset(mine, 0, sizeof(mine));
     mine[0] = status == GYRE_SUCCESS;
@@ -100,7 +100,7 @@ static gyre_status exchange(struct gy_meeting *meeting, uint8_t *all, struct gy_
     return status;
 }
 
-gyre_status gy_meet_by_exchange(struct gy_meeting *meeting, struct gy_error *error)
+gyre_status gy_bootstrap_by_exchange(struct gy_rendezvous *meeting, struct gy_error *error)
 {
     int size = meeting->world->size;
     uint8_t *all = gy_alloc_zero((size_t)size, RECORD_BYTES);

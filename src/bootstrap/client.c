@@ -1,13 +1,13 @@
 /* Every other rank while the ranks meet.
  *
- *   DIALLING ──handshake, HELLO──► ASKING ──SEAT──► JOINING ──parent's door, WELCOME──► SEATED ──TABLE, GO──► done
+ *   DIALLING ──handshake, HELLO──► ASKING ──SEAT──► JOINING ──parent's listener, WELCOME──► SEATED ──TABLE, GO──► done
  *      ▲  └ refused connection: again after 1, 2, 4 .. 50 ms
  *
  * Patience. Who is connected to rank 0 waits in its backlog, behind whoever is there besides, strangers not least: who gave up would
- * queue again, at the end. So a greeting has no deadline but the meeting's; the file of a file:// is read again meanwhile, since it may
+ * queue again, at the end. So a handshake has no deadline but the meeting's; the file of a file:// is read again meanwhile, since it may
  * be stale and lead to somebody else.
  *
- * The own door opens when SEAT has brought job and key; a child that comes earlier waits in the backlog. The socket to
+ * The own listener opens when SEAT has brought job and key; a child that comes earlier waits in the backlog. The socket to
  * rank 0 lives until the parent watches us (bootstrap/tree.c), so that there is no moment at which nobody would see us die. */
 #include <errno.h>
 #include <stdio.h>
@@ -21,10 +21,10 @@
 #include "core/mem.h"
 #include "net/byte_codec.h"
 
-#define CONNECT_PATIENCE (5 * GY_SECOND)
+#define CONNECT_TIMEOUT (5 * GY_SECOND)
 #define LOOK_EVERY (GY_SECOND / 4)
 #define TELLING GY_SECOND /* an attempt that lasted so long tells something, even if the deadline cut it short */
-#define REFUSAL_PATIENCE (2 * GY_SECOND) /* a stale file may lead to a stranger: read it again for this long */
+#define REFUSAL_TIMEOUT (2 * GY_SECOND) /* a stale file may lead to a stranger: read it again for this long */
 #define BACKOFF_LEAST GY_MILLISECOND
 #define BACKOFF_MOST (50 * GY_MILLISECOND)
 #define FLUSH_GRACE (GY_SECOND / 5)
@@ -32,10 +32,10 @@
 #define GONE_GRACE (5 * GY_SECOND)
 
 struct member {
-    struct gy_meeting *meeting;
+    struct gy_rendezvous *meeting;
     struct gy_world *world;
-    struct gy_greeting greeting;
-    bool greeting_over;
+    struct gy_handshake_io handshake_io;
+    bool handshake_over;
     int errnum;  /* of the last attempt */
     bool silent; /* the last attempt was accepted, and not answered */
     struct gy_unanswered unanswered;
@@ -46,7 +46,7 @@ struct member {
     bool hung_up;          /* rank 0, before it had registered us */
     bool registered, seated;
     int parent;
-    struct gy_meet_tree tree;
+    struct gy_bootstrap_tree tree;
     int64_t deadline;
     struct gy_error *error;
 };
@@ -64,25 +64,25 @@ static void on_closed(void *user, struct gy_stream *stream, int errnum)
     if (failed(member) || member->seated)
         return;
     if (member->registered || errnum == EBADMSG) /* it may have registered us: we cannot just try again */
-        gy_meet_lost(member->world, 0, errnum, member->error);
+        gy_bootstrap_lost(member->world, 0, errnum, member->error);
     else /* it was still busy with the meeting before this one, or has just ended: the next attempt tells */
         member->hung_up = true;
 }
 
-static void hear_seat(struct member *member, uint8_t *body, size_t bytes)
+static void hear_position(struct member *member, uint8_t *body, size_t bytes)
 {
     struct gy_world *world = member->world;
     struct gy_wire wire = gy_wire_over(body, bytes);
-    uint32_t seat, parent;
+    uint32_t position, parent;
     int64_t left;
 
     world->job = gy_wire_get(&wire, 8);
     gy_wire_get_bytes(&wire, member->meeting->salt, GY_KEY_BYTES);
     left = (int64_t)gy_wire_get(&wire, 8);
-    seat = (uint32_t)gy_wire_get(&wire, 4);
+    position = (uint32_t)gy_wire_get(&wire, 4);
     parent = (uint32_t)gy_wire_get(&wire, 4);
-    if (bytes != GY_SEAT_BYTES || left < 0 || left > GY_TIMEOUT_MOST || seat == 0 || seat >= (uint32_t)world->size ||
-        parent >= (uint32_t)world->size || parent == (uint32_t)world->rank ||
+    if (bytes != GY_POSITION_BYTES || left < 0 || left > GY_TIMEOUT_MOST || position == 0 ||
+        position >= (uint32_t)world->size || parent >= (uint32_t)world->size || parent == (uint32_t)world->rank ||
         !gy_member_decode(wire.at, &world->members[parent])) {
         gy_error_set(member->error, GYRE_PROTOCOL, 0,
                      "rank 0 sent a registration that this version does not understand");
@@ -95,9 +95,9 @@ static void hear_seat(struct member *member, uint8_t *body, size_t bytes)
     if (member->deadline < gy_now() + left + 15 * GY_SECOND)
         member->deadline = gy_now() + left + 15 * GY_SECOND;
     gy_handshake_derive(member->meeting->identity->key, "gyre session", world->job, member->meeting->salt, world->key);
-    gy_meet_tree_sit(&member->tree, (int)seat);
-    if (gy_meet_open_door(world, member->error) == GYRE_SUCCESS)
-        gy_meet_tree_open(&member->tree);
+    gy_bootstrap_tree_sit(&member->tree, (int)position);
+    if (gy_meet_open_listener(world, member->error) == GYRE_SUCCESS)
+        gy_bootstrap_tree_open(&member->tree);
 }
 
 static void on_message(void *user, struct gy_stream *stream, uint8_t kind, uint8_t *body, size_t bytes)
@@ -105,34 +105,34 @@ static void on_message(void *user, struct gy_stream *stream, uint8_t kind, uint8
     struct member *member = user;
 
     (void)stream;
-    if (kind == GY_MEET_SEAT && !member->registered)
-        hear_seat(member, body, bytes);
-    else if (kind == GY_MEET_FAILED && !failed(member))
-        gy_meet_failed_decode(body, bytes, member->error);
+    if (kind == GY_BOOTSTRAP_POSITION && !member->registered)
+        hear_position(member, body, bytes);
+    else if (kind == GY_BOOTSTRAP_FAILED && !failed(member))
+        gy_bootstrap_failed_decode(body, bytes, member->error);
 }
 
-static void on_greeted(void *user, struct gy_greeting *greeting, int errnum)
+static void on_greeted(void *user, struct gy_handshake_io *handshake_io, int errnum)
 {
     struct member *member = user;
 
-    member->greeting_over = true;
+    member->handshake_over = true;
     member->errnum = errnum;
-    const struct gy_handshake *handshake = &greeting->handshake;
+    const struct gy_handshake *handshake = &handshake_io->handshake;
     member->refusal = handshake->state == GY_HANDSHAKE_REFUSED ? handshake->refusal : GY_REFUSAL_NONE;
-    if (gy_greeting_is_of_another_secret(greeting, &member->unanswered))
+    if (gy_handshake_io_is_of_another_secret(handshake_io, &member->unanswered))
         member->refusal = GY_REFUSAL_SECRET;
     gy_refusal_print(member->refusal, handshake->peer_version, handshake->version, member->refused);
 }
 
 /* Until it is over, or hopeless. */
-static void await_greeting(struct member *member, const struct gy_place *place, bool of_root)
+static void await_handshake(struct member *member, const struct gy_place *place, bool of_root)
 {
-    const struct gy_meeting_place *where = member->meeting->place;
-    int64_t connected_by = of_root ? gy_now() + CONNECT_PATIENCE : member->deadline, look = gy_now() + LOOK_EVERY;
+    const struct gy_rendezvous_place *where = member->meeting->place;
+    int64_t connected_by = of_root ? gy_now() + CONNECT_TIMEOUT : member->deadline, look = gy_now() + LOOK_EVERY;
 
-    while (!member->greeting_over && gy_now() < member->deadline && !failed(member)) {
+    while (!member->handshake_over && gy_now() < member->deadline && !failed(member)) {
         gy_poller_poll(member->world->poller, GY_SECOND / 20);
-        if (member->greeting.connecting && gy_now() > connected_by)
+        if (member->handshake_io.connecting && gy_now() > connected_by)
             return;
         if (!of_root || !where->path || gy_now() < look)
             continue;
@@ -149,7 +149,7 @@ static bool dial_once(struct member *member, const struct gy_place *place, bool 
     const uint8_t *key = to_root ? member->meeting->identity->key : world->key;
     int fd = gy_socket_connect(place), rank = to_root ? 0 : member->parent;
 
-    member->greeting_over = false;
+    member->handshake_over = false;
     member->refusal = GY_REFUSAL_NONE;
     member->errnum = errno;
     if (fd < 0 && gy_error_is_shortage(errno))
@@ -158,28 +158,28 @@ static bool dial_once(struct member *member, const struct gy_place *place, bool 
         return false;
     world->counters.sockets_opened++;
     gy_socket_tune(fd, world->config->peer_timeout_ns);
-    memset(&member->greeting, 0, sizeof(member->greeting));
-    gy_handshake_dial(&member->greeting.handshake, key, to_root ? 0 : world->job, GY_PURPOSE_MEET,
+    memset(&member->handshake_io, 0, sizeof(member->handshake_io));
+    gy_handshake_dial(&member->handshake_io.handshake, key, to_root ? 0 : world->job, GY_PURPOSE_BOOTSTRAP,
                       (uint32_t)world->rank, (uint32_t)rank, (enum gy_integrity)world->config->integrity);
     member->errnum = ENOMEM;
-    if (!gy_greeting_start(&member->greeting, world->poller, fd, true, on_greeted, member))
+    if (!gy_handshake_io_start(&member->handshake_io, world->poller, fd, true, on_greeted, member))
         return false;
-    await_greeting(member, place, to_root);
+    await_handshake(member, place, to_root);
     member->silent = false;
-    if (!member->greeting_over) {
+    if (!member->handshake_over) {
         struct sockaddr_storage peer;
         socklen_t bytes = sizeof(peer);
 
         member->silent = getpeername(fd, (struct sockaddr *)&peer, &bytes) == 0;
-        gy_greeting_cancel(&member->greeting);
+        gy_handshake_io_cancel(&member->handshake_io);
         member->errnum = ETIMEDOUT;
     }
-    return member->greeting.fd >= 0;
+    return member->handshake_io.fd >= 0;
 }
 
 static bool find_root(struct member *member, struct gy_place *place_p)
 {
-    const struct gy_meeting_place *where = member->meeting->place;
+    const struct gy_rendezvous_place *where = member->meeting->place;
     uint64_t nonce;
 
     if (!where->path) {
@@ -215,7 +215,7 @@ static bool refused_for_good(struct member *member, int64_t *first_refusal)
         return true;
     if (*first_refusal == 0)
         *first_refusal = gy_now();
-    return gy_now() - *first_refusal > REFUSAL_PATIENCE;
+    return gy_now() - *first_refusal > REFUSAL_TIMEOUT;
 }
 
 /* What the last attempt that was not cut short came to, where that was a refusal. */
@@ -238,7 +238,7 @@ static gyre_status say_refused(struct member *member, const struct answer *answe
 
 static gyre_status say_unreachable(struct member *member)
 {
-    const struct gy_meeting_place *where = member->meeting->place;
+    const struct gy_rendezvous_place *where = member->meeting->place;
 
     return gy_error_set(member->error, GYRE_MEETING_FAILED, 0,
                         "rank %d could not reach rank 0 at %s within %.1f s (%s); is rank 0 running, and is the "
@@ -291,7 +291,7 @@ static gyre_status reach_root(struct member *member)
 
 static void say_hello(struct member *member)
 {
-    const struct gy_meeting *meeting = member->meeting;
+    const struct gy_rendezvous *meeting = member->meeting;
     struct gy_world *world = member->world;
     uint8_t body[GY_HELLO_MOST];
     struct gy_wire wire = gy_wire_over(body, sizeof(body));
@@ -300,7 +300,7 @@ static void say_hello(struct member *member)
     gy_wire_put(&wire, meeting->identity->label, 8);
     gy_member_encode(&world->members[world->rank], wire.at);
     memcpy(body + GY_HELLO_LEAST, meeting->settings, meeting->settings_bytes);
-    gy_stream_send(&member->root, GY_MEET_HELLO, body, GY_HELLO_LEAST + meeting->settings_bytes);
+    gy_stream_send(&member->root, GY_BOOTSTRAP_HELLO, body, GY_HELLO_LEAST + meeting->settings_bytes);
 }
 
 /* Turns until `*until`, a failure, rank 0's hanging up, or the deadline, which is the error `late`. */
@@ -314,12 +314,12 @@ static void wait_for(struct member *member, const bool *until, const char *late)
     }
 }
 
-/* Connects to rank 0 and gets a seat, however often rank 0 hangs up before that; reach_root keeps the deadline. */
-static gyre_status take_seat(struct member *member)
+/* Connects to rank 0 and gets a tree position, however often rank 0 hangs up before that; reach_root keeps the deadline. */
+static gyre_status take_position(struct member *member)
 {
     struct gy_world *world = member->world;
     int64_t pause = BACKOFF_LEAST;
-    uint8_t body[8 + GY_MEET_TEXT];
+    uint8_t body[8 + GY_BOOTSTRAP_TEXT];
 
     do {
         if (member->hung_up) {
@@ -329,12 +329,12 @@ static gyre_status take_seat(struct member *member)
         }
         if (reach_root(member) != GYRE_SUCCESS)
             break;
-        const struct gy_seal_keys *keys = &member->greeting.handshake.keys;
-        if (gy_stream_open(&member->root, world->poller, member->greeting.fd, keys,
-                           gy_max_size(8 + GY_MEET_TEXT, GY_SEAT_BYTES), on_message, on_closed, member,
+        const struct gy_seal_keys *keys = &member->handshake_io.handshake.keys;
+        if (gy_stream_open(&member->root, world->poller, member->handshake_io.fd, keys,
+                           gy_max_size(8 + GY_BOOTSTRAP_TEXT, GY_POSITION_BYTES), on_message, on_closed, member,
                            member->error) != GYRE_SUCCESS) {
-            gy_stream_refuse(member->greeting.fd, keys, GY_MEET_FAILED, body,
-                             gy_meet_failed_encode(member->error, member->world->rank, body));
+            gy_stream_refuse(member->handshake_io.fd, keys, GY_BOOTSTRAP_FAILED, body,
+                             gy_bootstrap_failed_encode(member->error, member->world->rank, body));
             break;
         }
         member->root.sent_count = &world->counters.messages_sent;
@@ -345,12 +345,12 @@ static gyre_status take_seat(struct member *member)
     return member->error->status;
 }
 
-/* Once the parent's door has let us in, until it watches us. */
+/* Once the parent's listener has let us in, until it watches us. */
 static void await_welcome(struct member *member)
 {
-    struct gy_meet_tree *tree = &member->tree;
+    struct gy_bootstrap_tree *tree = &member->tree;
 
-    gy_meet_tree_join(tree, member->parent, member->greeting.fd, &member->greeting.handshake.keys);
+    gy_bootstrap_tree_join(tree, member->parent, member->handshake_io.fd, &member->handshake_io.handshake.keys);
     while (!failed(member) && !tree->welcome && !tree->turned_away && gy_now() < member->deadline)
         gy_poller_poll(member->world->poller, GY_SECOND / 20);
     member->errnum = tree->turned_away ? ECONNRESET : ETIMEDOUT;
@@ -377,12 +377,12 @@ static void join_parent(struct member *member)
     for (int attempt = 0; attempt < 3 && !reached && !failed(member); attempt++)
         reached = dial_once(member, &place, false);
     if (reached && failed(member))
-        close(member->greeting.fd);
+        close(member->handshake_io.fd);
     else if (reached)
         await_welcome(member);
     if (member->tree.welcome) {
         member->seated = true;
-        gy_stream_send(&member->root, GY_MEET_SEATED, NULL, 0);
+        gy_stream_send(&member->root, GY_BOOTSTRAP_POSITIONED, NULL, 0);
         return;
     }
     await_sentence(member);
@@ -406,23 +406,23 @@ static void leave_root(struct member *member)
     gy_stream_close(&member->root);
 }
 
-static gyre_status meet(struct member *member)
+static gyre_status bootstrap(struct member *member)
 {
-    uint8_t body[8 + GY_MEET_TEXT];
+    uint8_t body[8 + GY_BOOTSTRAP_TEXT];
 
-    gy_meet_tree_begin(&member->tree, member->world, member->error);
-    if (take_seat(member) == GYRE_SUCCESS)
+    gy_bootstrap_tree_begin(&member->tree, member->world, member->error);
+    if (take_position(member) == GYRE_SUCCESS)
         join_parent(member);
     if (failed(member)) /* SEAT may be on its way to us; who is not registered is not listened to */
-        gy_stream_send(&member->root, GY_MEET_FAILED, body,
-                       gy_meet_failed_encode(member->error, member->world->rank, body));
+        gy_stream_send(&member->root, GY_BOOTSTRAP_FAILED, body,
+                       gy_bootstrap_failed_encode(member->error, member->world->rank, body));
     leave_root(member);
     wait_for(member, &member->tree.went, "registered with rank 0, but the others were not complete");
-    gy_meet_tree_end(&member->tree);
+    gy_bootstrap_tree_end(&member->tree);
     return member->error->status;
 }
 
-gyre_status gy_meet_as_member(struct gy_meeting *meeting, struct gy_error *error)
+gyre_status gy_bootstrap_as_member(struct gy_rendezvous *meeting, struct gy_error *error)
 {
     struct member *member = gy_alloc_zero(1, sizeof(*member));
     gyre_status status;
@@ -433,9 +433,9 @@ gyre_status gy_meet_as_member(struct gy_meeting *meeting, struct gy_error *error
     member->world = meeting->world;
     member->deadline = meeting->deadline;
     member->error = error;
-    member->greeting.fd = -1;
-    status = meet(member);
-    explicit_bzero(member, sizeof(*member)); /* its greeting has keys in it */
+    member->handshake_io.fd = -1;
+    status = bootstrap(member);
+    explicit_bzero(member, sizeof(*member)); /* its handshake has keys in it */
     gy_free(member);
     return status;
 }

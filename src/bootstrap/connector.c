@@ -1,8 +1,8 @@
-/* Authenticated connections to the doors of others, begun without blocking.
+/* Authenticated connections to the listeners of others, begun without blocking.
  *
- * A visitor that a crowded door sent away, or that nobody answered, tries again twice; a refused connection is final, because a door is
- * open from the meeting until its process ends. A door that waited for a while before it closed is there, and it was this rank that did
- * not go on greeting, as one that computes and looks seldom: that is no attempt.
+ * An inbound connection that an oversubscribed listener sent away, or that nobody answered, tries again twice; a refused connection is final, because a listener is
+ * open from the meeting until its process ends. A listener that waited for a while before it closed is there, and it was this rank that did
+ * not go on with the handshake, as one that computes and looks seldom: that is no attempt.
  *
  * Where more ranks dial than the backlog of one that computes has room for, the kernel swallows what they say, as a network does that
  * leads nowhere. The rest of the host tells one from the other: as long as that answers the dial goes on, and those who wait for the rank
@@ -23,13 +23,13 @@
 struct gy_dial {
     struct gy_world *world;
     struct gy_dial *next;
-    struct gy_greeting greeting;
+    struct gy_handshake_io handshake_io;
     struct gy_ping ping; /* when nobody has answered all attempts */
     int rank, attempts;
     int64_t begun;         /* the last attempt */
     struct gy_route route; /* of no family: to the member's address, from any of ours */
     enum gy_purpose purpose;
-    gy_door_func callback;
+    gy_listener_func callback;
     void *user;
 };
 
@@ -45,18 +45,18 @@ static struct gy_place place_of(const struct gy_dial *dial)
     return (struct gy_place){.address = is_routed(dial) ? dial->route.to : dial->world->members[dial->rank].address};
 }
 
-/* Its greeting has keys in it from the first moment. */
+/* Its handshake has keys in it from the first moment. */
 static void dial_free(struct gy_dial *dial)
 {
-    gy_handshake_forget(&dial->greeting.handshake);
+    gy_handshake_forget(&dial->handshake_io.handshake);
     gy_free(dial);
 }
 
 static void dial_end(struct gy_dial *dial, int fd, int errnum)
 {
-    struct gy_seal_keys keys = dial->greeting.handshake.keys;
+    struct gy_seal_keys keys = dial->handshake_io.handshake.keys;
     struct gy_dial **at = &dial->world->dials;
-    gy_door_func callback = dial->callback;
+    gy_listener_func callback = dial->callback;
     void *user = dial->user;
     int rank = dial->rank;
 
@@ -111,14 +111,14 @@ static void ask_host(struct gy_dial *dial)
         on_pinged(dial, outcome == GY_PING_ANSWERED);
 }
 
-static void on_greeted(void *user, struct gy_greeting *greeting, int errnum)
+static void on_greeted(void *user, struct gy_handshake_io *handshake_io, int errnum)
 {
     struct gy_dial *dial = user;
-    const struct gy_handshake *handshake = &greeting->handshake;
+    const struct gy_handshake *handshake = &handshake_io->handshake;
     char text[GY_REFUSAL_TEXT];
 
-    if (greeting->fd >= 0) {
-        dial_end(dial, greeting->fd, 0);
+    if (handshake_io->fd >= 0) {
+        dial_end(dial, handshake_io->fd, 0);
         return;
     }
     if (handshake->state == GY_HANDSHAKE_REFUSED) {
@@ -151,14 +151,14 @@ static int dial_start(struct gy_dial *dial)
     dial->begun = gy_now();
     world->counters.sockets_opened++;
     gy_socket_tune(fd, world->config->peer_timeout_ns);
-    memset(&dial->greeting, 0, sizeof(dial->greeting));
-    gy_handshake_dial(&dial->greeting.handshake, world->key, world->job, dial->purpose, (uint32_t)world->rank,
+    memset(&dial->handshake_io, 0, sizeof(dial->handshake_io));
+    gy_handshake_dial(&dial->handshake_io.handshake, world->key, world->job, dial->purpose, (uint32_t)world->rank,
                       (uint32_t)dial->rank, (enum gy_integrity)world->config->integrity);
-    return gy_greeting_start(&dial->greeting, world->poller, fd, true, on_greeted, dial) ? 0 : ENOMEM;
+    return gy_handshake_io_start(&dial->handshake_io, world->poller, fd, true, on_greeted, dial) ? 0 : ENOMEM;
 }
 
 static gyre_status dial_begin(struct gy_world *world, int rank, const struct gy_route *route, enum gy_purpose purpose,
-                              gy_door_func callback, void *user, struct gy_error *error)
+                              gy_listener_func callback, void *user, struct gy_error *error)
 {
     struct gy_dial *dial = gy_alloc_zero(1, sizeof(*dial));
     int errnum;
@@ -183,51 +183,52 @@ static gyre_status dial_begin(struct gy_world *world, int rank, const struct gy_
     return GYRE_SUCCESS;
 }
 
-gyre_status gy_world_dial(struct gy_world *world, int rank, gy_door_func callback, void *user, struct gy_error *error)
+gyre_status gy_world_dial(struct gy_world *world, int rank, gy_listener_func callback, void *user,
+                          struct gy_error *error)
 {
     return dial_begin(world, rank, NULL, GY_PURPOSE_LINK, callback, user, error);
 }
 
-gyre_status gy_world_dial_along(struct gy_world *world, int rank, const struct gy_route *route, gy_door_func callback,
-                                void *user, struct gy_error *error)
+gyre_status gy_world_dial_along(struct gy_world *world, int rank, const struct gy_route *route,
+                                gy_listener_func callback, void *user, struct gy_error *error)
 {
     return dial_begin(world, rank, route, GY_PURPOSE_LINK, callback, user, error);
 }
 
-gyre_status gy_world_dial_overlay(struct gy_world *world, int rank, gy_door_func callback, void *user,
+gyre_status gy_world_dial_overlay(struct gy_world *world, int rank, gy_listener_func callback, void *user,
                                   struct gy_error *error)
 {
     return dial_begin(world, rank, NULL, GY_PURPOSE_OVERLAY, callback, user, error);
 }
 
-gyre_status gy_world_dial_rdma(struct gy_world *world, int rank, gy_door_func callback, void *user,
+gyre_status gy_world_dial_rdma(struct gy_world *world, int rank, gy_listener_func callback, void *user,
                                struct gy_error *error)
 {
     return dial_begin(world, rank, NULL, GY_PURPOSE_RDMA, callback, user, error);
 }
 
-void gy_world_on_rdma(struct gy_world *world, gy_door_func callback, void *user)
+void gy_world_on_rdma(struct gy_world *world, gy_listener_func callback, void *user)
 {
-    if (world->door)
-        gy_door_on(world->door, GY_PURPOSE_RDMA, callback, user);
+    if (world->listener)
+        gy_listener_on(world->listener, GY_PURPOSE_RDMA, callback, user);
 }
 
-void gy_world_on_link(struct gy_world *world, gy_door_func callback, void *user)
+void gy_world_on_link(struct gy_world *world, gy_listener_func callback, void *user)
 {
-    if (world->door)
-        gy_door_on(world->door, GY_PURPOSE_LINK, callback, user);
+    if (world->listener)
+        gy_listener_on(world->listener, GY_PURPOSE_LINK, callback, user);
 }
 
-void gy_world_on_starved(struct gy_world *world, gy_door_starved_func callback, void *user)
+void gy_world_on_no_memory(struct gy_world *world, gy_listener_no_memory_func callback, void *user)
 {
-    if (world->door)
-        gy_door_on_starved(world->door, callback, user);
+    if (world->listener)
+        gy_listener_on_no_memory(world->listener, callback, user);
 }
 
-void gy_world_on_overlay(struct gy_world *world, gy_door_func callback, void *user)
+void gy_world_on_overlay(struct gy_world *world, gy_listener_func callback, void *user)
 {
-    if (world->door)
-        gy_door_on(world->door, GY_PURPOSE_OVERLAY, callback, user);
+    if (world->listener)
+        gy_listener_on(world->listener, GY_PURPOSE_OVERLAY, callback, user);
 }
 
 void gy_world_cancel_dials(struct gy_world *world, const void *user)
@@ -240,7 +241,7 @@ void gy_world_cancel_dials(struct gy_world *world, const void *user)
             continue;
         }
         *at = dial->next;
-        gy_greeting_cancel(&dial->greeting);
+        gy_handshake_io_cancel(&dial->handshake_io);
         gy_ping_cancel(&dial->ping, false);
         dial_free(dial);
     }
@@ -253,9 +254,9 @@ void gy_world_end_dials(struct gy_world *world, bool forked)
     while ((dial = world->dials)) {
         world->dials = dial->next;
         if (forked)
-            close(dial->greeting.fd);
+            close(dial->handshake_io.fd);
         else
-            gy_greeting_cancel(&dial->greeting);
+            gy_handshake_io_cancel(&dial->handshake_io);
         gy_ping_cancel(&dial->ping, forked);
         dial_free(dial);
     }

@@ -224,8 +224,8 @@ gyre_status gy_identity_read(const gyre_config *user, const struct gy_config *co
     return GYRE_SUCCESS;
 }
 
-gyre_status gy_identity_read_newcomer(const gyre_config *user, const struct gy_config *config,
-                                      struct gy_identity *identity_p, struct gy_error *error)
+gyre_status gy_identity_read_joiner(const gyre_config *user, const struct gy_config *config,
+                                    struct gy_identity *identity_p, struct gy_error *error)
 {
     struct gy_identity identity = {.local_rank = -1};
     gyre_status status = GYRE_SUCCESS;

@@ -32,9 +32,9 @@ struct gy_identity {
 
 gyre_status gy_identity_read(const gyre_config *user, const struct gy_config *config, struct gy_identity *identity_p,
                              struct gy_error *error);
-/* Of a newcomer, which is told its rank later: the address, NONE where nobody says it, the secret and torchrun's run. */
-gyre_status gy_identity_read_newcomer(const gyre_config *user, const struct gy_config *config,
-                                      struct gy_identity *identity_p, struct gy_error *error);
+/* Of a joiner, which is told its rank later: the address, NONE where nobody says it, the secret and torchrun's run. */
+gyre_status gy_identity_read_joiner(const gyre_config *user, const struct gy_config *config,
+                                    struct gy_identity *identity_p, struct gy_error *error);
 /* After the meeting: ends the exchange, and overwrites the key. */
 void gy_identity_end(struct gy_identity *identity);
 

@@ -242,7 +242,7 @@ static bool await(struct fence *fence, int64_t deadline)
 }
 
 /* Everybody's part is at everybody's server when all ranks have come. */
-static bool meet(struct meeting *meeting)
+static bool bootstrap(struct meeting *meeting)
 {
     struct fence *fence = gy_alloc_zero(1, sizeof(*fence));
     struct info collect = {.key = "pmix.collect", .value = {.type = TYPE_BOOL, .data.flag = true}};
@@ -319,7 +319,7 @@ static int exchange(void *user, const void *mine, void *all, size_t bytes)
         good = status == 0 || fail(meeting, "PMIx_Commit", status);
     }
     gy_free(copy);
-    good = good && meet(meeting);
+    good = good && bootstrap(meeting);
     for (int rank = 0; good && rank < meeting->size; rank++)
         good = get_part(meeting, key, rank, (uint8_t *)all + (size_t)rank * bytes, bytes);
     return good ? 0 : -1;

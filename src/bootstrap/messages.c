@@ -1,6 +1,6 @@
 /* The messages of the meeting, and the tree.
  *
- *            0                    children of seat s: s + 2^k for 2^k below the lowest set bit of s
+ *            0                    children of tree position s: s + 2^k for 2^k below the lowest set bit of s
  *        1   2       4            (of 0: every power of two)
  *            3     5   6
  *                      7 */
@@ -47,16 +47,16 @@ bool gy_member_decode(const uint8_t wire_bytes[GY_MEMBER_WIRE], struct gy_member
     return true;
 }
 
-int gy_meet_child(int seat, int size, int k)
+int gy_bootstrap_child(int position, int size, int k)
 {
     int step = k < 31 ? 1 << k : 0;
 
-    if (step == 0 || (seat != 0 && step >= (seat & -seat)) || step >= size - seat)
+    if (step == 0 || (position != 0 && step >= (position & -position)) || step >= size - position)
         return -1;
-    return seat + step;
+    return position + step;
 }
 
-static void copy_settings(const struct gy_meet_claim *claim, char text_p[GY_CONFIG_SHARED + 1])
+static void copy_settings(const struct gy_bootstrap_register *claim, char text_p[GY_CONFIG_SHARED + 1])
 {
     size_t bytes = gy_min_size(claim->settings_bytes, GY_CONFIG_SHARED);
 
@@ -64,7 +64,8 @@ static void copy_settings(const struct gy_meet_claim *claim, char text_p[GY_CONF
     text_p[bytes] = '\0';
 }
 
-bool gy_meet_agree(const struct gy_meet_claim *own, const struct gy_meet_claim *theirs, struct gy_error *error)
+bool gy_bootstrap_agree(const struct gy_bootstrap_register *own, const struct gy_bootstrap_register *theirs,
+                        struct gy_error *error)
 {
     char mine[GY_CONFIG_SHARED + 1], other[GY_CONFIG_SHARED + 1];
     struct gy_config_difference difference;
@@ -93,29 +94,29 @@ bool gy_meet_agree(const struct gy_meet_claim *own, const struct gy_meet_claim *
     return false;
 }
 
-size_t gy_meet_failed_encode(const struct gy_error *error, int own, uint8_t body_p[8 + GY_MEET_TEXT])
+size_t gy_bootstrap_failed_encode(const struct gy_error *error, int own, uint8_t body_p[8 + GY_BOOTSTRAP_TEXT])
 {
-    struct gy_wire wire = gy_wire_over(body_p, 8 + GY_MEET_TEXT);
+    struct gy_wire wire = gy_wire_over(body_p, 8 + GY_BOOTSTRAP_TEXT);
     bool mine = error->rank < 0 && (error->status == GYRE_NO_MEMORY || error->status == GYRE_NO_DESCRIPTORS ||
                                     error->status == GYRE_SYSTEM);
-    char text[GY_MEET_TEXT + 1];
+    char text[GY_BOOTSTRAP_TEXT + 1];
 
     if (mine && strncmp(error->text, "rank ", 5) != 0)
         snprintf(text, sizeof(text), "rank %d cannot meet the others: %.450s", own, error->text);
     else
-        snprintf(text, sizeof(text), "%.*s", GY_MEET_TEXT, error->text);
+        snprintf(text, sizeof(text), "%.*s", GY_BOOTSTRAP_TEXT, error->text);
     gy_wire_put(&wire, (uint64_t)error->status, 4);
     gy_wire_put(&wire, (uint32_t)(mine ? own : error->rank), 4);
     gy_wire_put_bytes(&wire, text, strlen(text));
     return 8 + strlen(text);
 }
 
-bool gy_meet_failed_decode(uint8_t *body, size_t bytes, struct gy_error *error)
+bool gy_bootstrap_failed_decode(uint8_t *body, size_t bytes, struct gy_error *error)
 {
     struct gy_wire wire = gy_wire_over(body, bytes);
     uint32_t status, rank;
 
-    if (bytes < 8 || bytes > 8 + GY_MEET_TEXT)
+    if (bytes < 8 || bytes > 8 + GY_BOOTSTRAP_TEXT)
         return false;
     status = (uint32_t)gy_wire_get(&wire, 4);
     rank = (uint32_t)gy_wire_get(&wire, 4);
@@ -129,7 +130,7 @@ bool gy_meet_failed_decode(uint8_t *body, size_t bytes, struct gy_error *error)
     return true;
 }
 
-bool gy_meet_table_encode(const struct gy_world *world, uint8_t **body_p, size_t *bytes_p)
+bool gy_bootstrap_table_encode(const struct gy_world *world, uint8_t **body_p, size_t *bytes_p)
 {
     size_t bytes = 4 + (size_t)world->size * GY_MEMBER_WIRE;
     uint8_t *body = gy_alloc(bytes);
@@ -146,7 +147,7 @@ bool gy_meet_table_encode(const struct gy_world *world, uint8_t **body_p, size_t
     return true;
 }
 
-bool gy_meet_table_decode(struct gy_world *world, uint8_t *body, size_t bytes)
+bool gy_bootstrap_table_decode(struct gy_world *world, uint8_t *body, size_t bytes)
 {
     struct gy_wire wire = gy_wire_over(body, bytes);
 
@@ -159,19 +160,20 @@ bool gy_meet_table_decode(struct gy_world *world, uint8_t *body, size_t bytes)
     return true;
 }
 
-gyre_status gy_meet_open_door(struct gy_world *world, struct gy_error *error)
+gyre_status gy_meet_open_listener(struct gy_world *world, struct gy_error *error)
 {
-    const struct gy_door_env env = {
+    const struct gy_listener_env env = {
         .poller = world->poller,
         .key = world->key,
         .job = world->job,
         .rank = world->rank,
         .size = world->size,
-        .purposes = 1u << GY_PURPOSE_MEET | 1u << GY_PURPOSE_OVERLAY | 1u << GY_PURPOSE_LINK | 1u << GY_PURPOSE_RDMA,
+        .purposes = 1u << GY_PURPOSE_BOOTSTRAP | 1u << GY_PURPOSE_OVERLAY | 1u << GY_PURPOSE_LINK |
+                    1u << GY_PURPOSE_RDMA,
         .peer_timeout_ns = world->config->peer_timeout_ns,
         .integrity = (enum gy_integrity)world->config->integrity,
         .sockets_opened = &world->counters.sockets_opened,
     };
 
-    return gy_door_open(world->door, &env, error);
+    return gy_listener_open(world->listener, &env, error);
 }

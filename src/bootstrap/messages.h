@@ -13,7 +13,7 @@ void gy_member_encode(const struct gy_member *member, uint8_t wire_p[GY_MEMBER_W
 bool gy_member_decode(const uint8_t wire[GY_MEMBER_WIRE], struct gy_member *member_p);
 
 /* Where the others find rank 0 now; called before every attempt. false: not known yet. */
-struct gy_meeting_place {
+struct gy_rendezvous_place {
     struct gy_place place; /* when `path` is empty */
     const char *path;      /* the file that holds the place, or NULL */
     bool local_only;       /* no secret: only an abstract Unix socket will do */
@@ -22,11 +22,11 @@ struct gy_meeting_place {
 };
 
 /* Everything the meeting reads and fills; world->members[world->rank] is filled by the caller. */
-struct gy_meeting {
+struct gy_rendezvous {
     struct gy_world *world;
     const struct gy_identity *identity;
-    const struct gy_meeting_place *place;
-    int listener;               /* rank 0: listening descriptor, taken over */
+    const struct gy_rendezvous_place *place;
+    int listen_fd;              /* rank 0: listening descriptor, taken over */
     uint8_t salt[GY_KEY_BYTES]; /* rank 0 makes it; without a secret it is the secret, sent over the Unix socket */
     int64_t deadline;
     size_t settings_bytes;
@@ -34,17 +34,17 @@ struct gy_meeting {
 };
 
 /* rank 0: world->job and salt are set by the caller. Returns when every rank has the table. */
-gyre_status gy_meet_as_root(struct gy_meeting *meeting, struct gy_error *error);
+gyre_status gy_bootstrap_as_root(struct gy_rendezvous *meeting, struct gy_error *error);
 /* Others: sets world->job, world->key and the table; opens world->door. */
-gyre_status gy_meet_as_member(struct gy_meeting *meeting, struct gy_error *error);
-/* By the exchange callback (allgather.c). The door has been made, and is opened. */
-gyre_status gy_meet_by_exchange(struct gy_meeting *meeting, struct gy_error *error);
-/* Opens world->door for everybody who knows world->key. */
-gyre_status gy_meet_open_door(struct gy_world *world, struct gy_error *error);
+gyre_status gy_bootstrap_as_member(struct gy_rendezvous *meeting, struct gy_error *error);
+/* By the exchange callback (allgather.c). The listener has been made, and is opened. */
+gyre_status gy_bootstrap_by_exchange(struct gy_rendezvous *meeting, struct gy_error *error);
+/* Opens world->listener for everybody who knows world->key. */
+gyre_status gy_meet_open_listener(struct gy_world *world, struct gy_error *error);
 
-/* Parent and children in the binomial tree of seats: a parent has its child's lowest set bit cleared. Child k of `seat`,
+/* Parent and children in the binomial tree of tree positions: a parent has its child's lowest set bit cleared. Child k of `tree position`,
  * or −1. */
-int gy_meet_child(int seat, int size, int k);
+int gy_bootstrap_child(int position, int size, int k);
 
 /* rendezvous_file.c: the file of file://. write: atomic, by rename. read: true when there is one that is whole. */
 gyre_status gy_rendezvous_write(const char *path, const struct gy_place *place, uint64_t nonce, struct gy_error *error);
@@ -55,40 +55,41 @@ bool gy_rendezvous_moved(const char *path, bool local_only, const struct gy_plac
 void gy_rendezvous_remove(const char *path, uint64_t nonce);
 
 /* Messages of the meeting, in streams. */
-enum gy_meet_kind {
-    GY_MEET_HELLO = 1, /* member -> root: size, label, member record, shared settings */
-    GY_MEET_SEAT,      /* root -> member: job, salt, nanoseconds left, seat, the parent's rank and member record */
-    GY_MEET_SEATED,    /* member -> root: welcome at the parent's; this socket is done with */
-    GY_MEET_TABLE,     /* down the tree: size, member records */
-    GY_MEET_DONE,      /* up: my whole subtree has the table */
-    GY_MEET_GO,        /* down: everybody has it, the meeting is over */
-    GY_MEET_FAILED,    /* every way: status, rank, sentence */
-    GY_MEET_HERE,      /* up: from now on my end without a FAILED is a death */
-    GY_MEET_WELCOME,   /* down: heard that, and watching */
+enum gy_bootstrap_kind {
+    GY_BOOTSTRAP_HELLO = 1, /* member -> root: size, label, member record, shared settings */
+    GY_BOOTSTRAP_POSITION, /* root -> member: job, salt, nanoseconds left, tree position, the parent's rank and member record */
+    GY_BOOTSTRAP_POSITIONED, /* member -> root: welcome at the parent's; this socket is done with */
+    GY_BOOTSTRAP_TABLE,      /* down the tree: size, member records */
+    GY_BOOTSTRAP_DONE,       /* up: my whole subtree has the table */
+    GY_BOOTSTRAP_GO,         /* down: everybody has it, the meeting is over */
+    GY_BOOTSTRAP_FAILED,     /* every way: status, rank, sentence */
+    GY_BOOTSTRAP_HERE,       /* up: from now on my end without a FAILED is a death */
+    GY_BOOTSTRAP_WELCOME,    /* down: heard that, and watching */
 };
 
 /* A HELLO ends with the text of gy_config_shared. */
 #define GY_HELLO_LEAST (12 + GY_MEMBER_WIRE)
 #define GY_HELLO_MOST (GY_HELLO_LEAST + GY_CONFIG_SHARED)
-#define GY_SEAT_BYTES (8 + GY_KEY_BYTES + 8 + 4 + 4 + GY_MEMBER_WIRE)
+#define GY_POSITION_BYTES (8 + GY_KEY_BYTES + 8 + 4 + 4 + GY_MEMBER_WIRE)
 
 /* Is what a rank says about itself what `own` says? Else `error` has the sentence, which names `rank`, the setting and
  * both values. `settings` are the text of gy_config_shared, not terminated. */
-struct gy_meet_claim {
+struct gy_bootstrap_register {
     int rank;
     uint32_t size;
     uint64_t label;
     const uint8_t *settings;
     size_t settings_bytes;
 };
-bool gy_meet_agree(const struct gy_meet_claim *own, const struct gy_meet_claim *theirs, struct gy_error *error);
+bool gy_bootstrap_agree(const struct gy_bootstrap_register *own, const struct gy_bootstrap_register *theirs,
+                        struct gy_error *error);
 
-#define GY_MEET_TEXT 512
+#define GY_BOOTSTRAP_TEXT 512
 /* A shortage that names nobody becomes `own`'s. */
-size_t gy_meet_failed_encode(const struct gy_error *error, int own, uint8_t body_p[8 + GY_MEET_TEXT]);
+size_t gy_bootstrap_failed_encode(const struct gy_error *error, int own, uint8_t body_p[8 + GY_BOOTSTRAP_TEXT]);
 /* false: not understood. Fills error (which holds nothing yet) and logs it at INFO: it was decided elsewhere. */
-bool gy_meet_failed_decode(uint8_t *body, size_t bytes, struct gy_error *error);
-bool gy_meet_table_encode(const struct gy_world *world, uint8_t **body_p, size_t *bytes_p);
-bool gy_meet_table_decode(struct gy_world *world, uint8_t *body, size_t bytes);
+bool gy_bootstrap_failed_decode(uint8_t *body, size_t bytes, struct gy_error *error);
+bool gy_bootstrap_table_encode(const struct gy_world *world, uint8_t **body_p, size_t *bytes_p);
+bool gy_bootstrap_table_decode(struct gy_world *world, uint8_t *body, size_t bytes);
 
 #endif

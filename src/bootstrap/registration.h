@@ -4,17 +4,17 @@
 
 #include "bootstrap/tree.h"
 
-struct gy_meet_guest;
+struct gy_registration;
 
-/* Rank 0's side of a meeting: guests fill it, bootstrap/server.c waits for it to be full. */
-struct gy_meet_root {
-    struct gy_meeting *meeting;
+/* Rank 0's side of a meeting: registrants fill it, bootstrap/server.c waits for it to be full. */
+struct gy_bootstrap_root {
+    struct gy_rendezvous *meeting;
     struct gy_world *world;
-    struct gy_door *listener;
-    struct gy_meet_guest *guests;
-    int *seats; /* [size] by rank; 0: not registered */
-    int *ranks; /* [size] by seat */
-    struct gy_meet_refusal {
+    struct gy_listener *listener;
+    struct gy_registration *registrants;
+    int *positions; /* [size] by rank; 0: not registered */
+    int *ranks;     /* [size] by tree position */
+    struct gy_bootstrap_refusal {
         enum gy_refusal why;
         uint16_t theirs, ours; /* versions */
     } * refusals;              /* [size] why the last one that said it was this rank was refused */
@@ -22,16 +22,16 @@ struct gy_meet_root {
     uint32_t stranger_rank;
     int registered, late; /* late: told of the failure instead of being registered */
     struct gy_error failure;
-    struct gy_meet_tree tree;
+    struct gy_bootstrap_tree tree;
 };
 
 /* Lets them in from the listener. */
-void gy_meet_guests_open(struct gy_meet_root *root);
+void gy_registrations_open(struct gy_bootstrap_root *root);
 /* Forgets those who are gone; slow ones give up their place. Not from a callback. */
-void gy_meet_guests_sweep(struct gy_meet_root *root);
+void gy_registrations_sweep(struct gy_bootstrap_root *root);
 /* The failure, to those who have not been seated. */
-void gy_meet_guests_tell(struct gy_meet_root *root);
-bool gy_meet_guests_flushed(const struct gy_meet_root *root);
-void gy_meet_guests_close(struct gy_meet_root *root);
+void gy_registrations_tell(struct gy_bootstrap_root *root);
+bool gy_registrations_flushed(const struct gy_bootstrap_root *root);
+void gy_registrations_close(struct gy_bootstrap_root *root);
 
 #endif

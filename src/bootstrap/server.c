@@ -2,7 +2,7 @@
  *
  *   wait for registrations (registration.c) ──all──► table down the tree, DONE up ──► GO
  *             │ deadline, death, refusal              │
- *             └──► guests are told, seated ranks through the tree, latecomers for a while ◄──┘ */
+ *             └──► registrants are told, seated ranks through the tree, latecomers for a while ◄──┘ */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -10,27 +10,27 @@
 #include "core/clock.h"
 #include "core/mem.h"
 
-#define GUESTS 16
+#define REGISTRANTS 16
 #define FINISH_GRACE (10 * GY_SECOND)
 #define FLUSH_GRACE (GY_SECOND / 5)
 #define LATECOMER_GRACE (2 * GY_SECOND)
 
-static bool failed(const struct gy_meet_root *root)
+static bool failed(const struct gy_bootstrap_root *root)
 {
     return root->failure.status != GYRE_SUCCESS;
 }
 
 /* "1, 4 (one was refused: wrong version), 5 and 17 more; a process that says it is rank 9 was refused" */
-static void name_missing(const struct gy_meet_root *root, char *text_p, size_t bytes)
+static void name_missing(const struct gy_bootstrap_root *root, char *text_p, size_t bytes)
 {
     size_t used = 0;
     int missing = root->world->size - 1 - root->registered, named = 0;
 
     text_p[0] = '\0';
     for (int rank = 1; rank < root->world->size && used + 160 < bytes; rank++) {
-        if (root->seats[rank])
+        if (root->positions[rank])
             continue;
-        const struct gy_meet_refusal *refused = &root->refusals[rank];
+        const struct gy_bootstrap_refusal *refused = &root->refusals[rank];
         char text[GY_REFUSAL_TEXT];
         used += (size_t)snprintf(text_p + used, bytes - used, "%s%d", named ? ", " : "", rank);
         if (refused->why != GY_REFUSAL_NONE)
@@ -45,9 +45,9 @@ static void name_missing(const struct gy_meet_root *root, char *text_p, size_t b
                  root->stranger_rank);
 }
 
-static void wait_registrations(struct gy_meet_root *root)
+static void wait_registrations(struct gy_bootstrap_root *root)
 {
-    const struct gy_meeting *meeting = root->meeting;
+    const struct gy_rendezvous *meeting = root->meeting;
     char missing[360];
 
     while (!failed(root) && root->registered < root->world->size - 1) {
@@ -63,105 +63,105 @@ static void wait_registrations(struct gy_meet_root *root)
             return;
         }
         gy_poller_poll(root->world->poller, left < GY_SECOND ? left : GY_SECOND);
-        gy_meet_guests_sweep(root);
+        gy_registrations_sweep(root);
     }
 }
 
 /* The table goes down, and comes back as DONE. */
-static void hand_out_table(struct gy_meet_root *root)
+static void hand_out_table(struct gy_bootstrap_root *root)
 {
     int64_t deadline = root->meeting->deadline;
 
     if (deadline < gy_now() + FINISH_GRACE)
         deadline = gy_now() + FINISH_GRACE;
-    gy_meet_tree_table(&root->tree);
+    gy_bootstrap_tree_table(&root->tree);
     while (!failed(root) && !root->tree.all_done) {
         if (gy_now() > deadline)
             gy_error_set(&root->failure, GYRE_MEETING_FAILED, -1,
                          "the table of members did not reach every rank in time");
         else
             gy_poller_poll(root->world->poller, GY_SECOND / 10);
-        gy_meet_guests_sweep(root);
+        gy_registrations_sweep(root);
     }
     if (!failed(root))
-        gy_meet_tree_go(&root->tree);
+        gy_bootstrap_tree_go(&root->tree);
 }
 
 /* Everybody who is there, and for a moment those who come late: they would wait for a rank 0 that is gone. */
-static void tell_failure(struct gy_meet_root *root)
+static void tell_failure(struct gy_bootstrap_root *root)
 {
     int64_t deadline = gy_now() + LATECOMER_GRACE;
 
-    gy_meet_guests_tell(root);
-    gy_meet_tree_tell(&root->tree);
+    gy_registrations_tell(root);
+    gy_bootstrap_tree_tell(&root->tree);
     while (root->failure.status != GYRE_MEETING_FAILED && root->registered + root->late < root->world->size - 1 &&
            gy_now() < deadline)
         gy_poller_poll(root->world->poller, GY_SECOND / 20);
     deadline = gy_now() + FLUSH_GRACE;
-    while (!gy_meet_guests_flushed(root) && gy_now() < deadline)
+    while (!gy_registrations_flushed(root) && gy_now() < deadline)
         gy_poller_poll(root->world->poller, GY_MILLISECOND);
 }
 
-static gyre_status open_listener(struct gy_meet_root *root, struct gy_error *error)
+static gyre_status open_listener(struct gy_bootstrap_root *root, struct gy_error *error)
 {
     struct gy_world *world = root->world;
-    const struct gy_door_env env = {
+    const struct gy_listener_env env = {
         .poller = world->poller,
         .key = root->meeting->identity->key,
         .job = world->job,
         .rank = 0,
         .size = world->size,
-        .purposes = 1u << GY_PURPOSE_MEET,
+        .purposes = 1u << GY_PURPOSE_BOOTSTRAP,
         .peer_timeout_ns = world->config->peer_timeout_ns,
         .integrity = (enum gy_integrity)world->config->integrity,
-        .most = GUESTS,
+        .most = REGISTRANTS,
     };
-    gyre_status status = gy_door_create(root->meeting->listener, &root->listener, error);
+    gyre_status status = gy_listener_create(root->meeting->listen_fd, &root->listener, error);
 
     if (status != GYRE_SUCCESS)
         return status;
-    status = gy_door_open(root->listener, &env, error);
+    status = gy_listener_open(root->listener, &env, error);
     if (status != GYRE_SUCCESS) {
-        gy_door_free(root->listener);
+        gy_listener_free(root->listener);
         return status;
     }
-    gy_meet_guests_open(root);
+    gy_registrations_open(root);
     return GYRE_SUCCESS;
 }
 
-static gyre_status make_tables(struct gy_meet_root *root, struct gy_error *error)
+static gyre_status make_tables(struct gy_bootstrap_root *root, struct gy_error *error)
 {
     size_t size = (size_t)root->world->size;
 
-    root->seats = gy_alloc_zero(size, sizeof(*root->seats));
+    root->positions = gy_alloc_zero(size, sizeof(*root->positions));
     root->ranks = gy_alloc_zero(size, sizeof(*root->ranks));
     root->refusals = gy_alloc_zero(size, sizeof(*root->refusals));
-    if (!root->seats || !root->ranks || !root->refusals)
+    if (!root->positions || !root->ranks || !root->refusals)
         return gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory to register %zu ranks", size);
     return GYRE_SUCCESS;
 }
 
-static void meet(struct gy_meet_root *root)
+static void bootstrap(struct gy_bootstrap_root *root)
 {
-    gy_meet_tree_begin(&root->tree, root->world, &root->failure);
-    gy_meet_tree_sit(&root->tree, 0);
-    gy_meet_tree_open(&root->tree);
+    gy_bootstrap_tree_begin(&root->tree, root->world, &root->failure);
+    gy_bootstrap_tree_sit(&root->tree, 0);
+    gy_bootstrap_tree_open(&root->tree);
     wait_registrations(root);
     if (!failed(root))
         hand_out_table(root);
     if (failed(root))
         tell_failure(root);
-    gy_meet_tree_end(&root->tree);
-    gy_meet_guests_close(root);
+    gy_bootstrap_tree_end(&root->tree);
+    gy_registrations_close(root);
 }
 
-gyre_status gy_meet_as_root(struct gy_meeting *meeting, struct gy_error *error)
+gyre_status gy_bootstrap_as_root(struct gy_rendezvous *meeting, struct gy_error *error)
 {
-    struct gy_meet_root *root = gy_alloc_zero(1, sizeof(*root));
+    struct gy_bootstrap_root *root = gy_alloc_zero(1, sizeof(*root));
     gyre_status status;
 
     if (!root) {
-        close(meeting->listener);
+        close(meeting->listen_fd);
         return gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory to meet");
     }
     root->meeting = meeting;
@@ -172,15 +172,15 @@ gyre_status gy_meet_as_root(struct gy_meeting *meeting, struct gy_error *error)
         goto free_root;
     status = make_tables(root, error);
     if (status == GYRE_SUCCESS) {
-        meet(root);
+        bootstrap(root);
         status = root->failure.status;
         if (status != GYRE_SUCCESS)
             *error = root->failure;
     }
-    gy_door_free(root->listener);
+    gy_listener_free(root->listener);
     gy_free(root->refusals);
     gy_free(root->ranks);
-    gy_free(root->seats);
+    gy_free(root->positions);
 free_root:
     gy_free(root);
     return status;

@@ -1,18 +1,18 @@
 /* The tree over which the ranks of a meeting hold together, the same code on every rank.
  *
- *            0          seats, given by rank 0 in order of registration; the parent of a seat has its lowest
+ *            0          tree positions, given by rank 0 in order of registration; the parent of a tree position has its lowest
  *        1   2    4     set bit cleared, so it registered before
  *            3   5 6
  *                  7
  *
- *   up    HERE: a child dials its parent's door as soon as it has its seat  DONE once its whole subtree has the table
+ *   up    HERE: a child dials its parent's listener as soon as it has its tree position  DONE once its whole subtree has the table
  *   down  WELCOME   TABLE when the last rank has registered                GO when everybody has it
  *   both  FAILED: the first sentence, passed on to all but the one it came from
  *
  * Invariant: from HERE to GO the end of a branch is a death, and is told to the others before anything is closed. So
  * nobody waits for a rank that is gone, and the ranks come out together: all with the table, or all with the same
  * sentence. Before HERE a branch blames nobody: one that rank 0 has told of a failure hangs up in the middle of its
- * greeting, and its parent may have taken the greeting for finished. Until WELCOME rank 0 watches the child.
+ * handshake, and its parent may have taken the handshake for finished. Until WELCOME rank 0 watches the child.
  * A failure between our DONE and our GO may find others gone already: world.c then lets the overlay tell them. */
 #include "bootstrap/tree.h"
 
@@ -28,102 +28,103 @@
 
 #define FLUSH_GRACE (GY_SECOND / 5)
 
-static bool failed(const struct gy_meet_tree *tree)
+static bool failed(const struct gy_bootstrap_tree *tree)
 {
     return tree->error->status != GYRE_SUCCESS;
 }
 
-void gy_meet_tree_begin(struct gy_meet_tree *tree, struct gy_world *world, struct gy_error *error)
+void gy_bootstrap_tree_begin(struct gy_bootstrap_tree *tree, struct gy_world *world, struct gy_error *error)
 {
     memset(tree, 0, sizeof(*tree));
     tree->world = world;
     tree->error = error;
-    for (int i = 0; i < GY_MEET_BRANCHES; i++)
-        tree->branches[i] = (struct gy_meet_branch){.tree = tree, .rank = -1, .stream.fd = -1};
+    for (int i = 0; i < GY_BOOTSTRAP_BRANCHES; i++)
+        tree->branches[i] = (struct gy_bootstrap_branch){.tree = tree, .rank = -1, .stream.fd = -1};
 }
 
-void gy_meet_tree_sit(struct gy_meet_tree *tree, int seat)
+void gy_bootstrap_tree_sit(struct gy_bootstrap_tree *tree, int position)
 {
-    tree->seat = seat;
-    while (gy_meet_child(seat, tree->world->size, tree->expected) > 0)
+    tree->position = position;
+    while (gy_bootstrap_child(position, tree->world->size, tree->expected) > 0)
         tree->expected++;
 }
 
-static void send_failure(struct gy_meet_tree *tree, struct gy_meet_branch *branch)
+static void send_failure(struct gy_bootstrap_tree *tree, struct gy_bootstrap_branch *branch)
 {
-    uint8_t body[8 + GY_MEET_TEXT];
+    uint8_t body[8 + GY_BOOTSTRAP_TEXT];
 
-    gy_stream_send(&branch->stream, GY_MEET_FAILED, body, gy_meet_failed_encode(tree->error, tree->world->rank, body));
+    gy_stream_send(&branch->stream, GY_BOOTSTRAP_FAILED, body,
+                   gy_bootstrap_failed_encode(tree->error, tree->world->rank, body));
 }
 
 /* Tells every branch but the one it came from. */
-static void pass_failure(struct gy_meet_tree *tree, const struct gy_meet_branch *from)
+static void pass_failure(struct gy_bootstrap_tree *tree, const struct gy_bootstrap_branch *from)
 {
     if (tree->told)
         return;
     tree->told = true;
-    for (int i = 0; i < GY_MEET_BRANCHES; i++) {
+    for (int i = 0; i < GY_BOOTSTRAP_BRANCHES; i++) {
         if (&tree->branches[i] != from)
             send_failure(tree, &tree->branches[i]);
     }
 }
 
-static void pass_table(struct gy_meet_tree *tree, struct gy_meet_branch *branch)
+static void pass_table(struct gy_bootstrap_tree *tree, struct gy_bootstrap_branch *branch)
 {
-    if (!gy_stream_send(&branch->stream, GY_MEET_TABLE, tree->table, tree->table_bytes) && branch->stream.fd >= 0)
+    if (!gy_stream_send(&branch->stream, GY_BOOTSTRAP_TABLE, tree->table, tree->table_bytes) && branch->stream.fd >= 0)
         gy_error_set(tree->error, GYRE_NO_MEMORY, tree->world->rank,
                      "rank %d has no memory to send the table of members", tree->world->rank);
 }
 
 /* Up, once there is nothing left to wait for below. */
-static void check_done(struct gy_meet_tree *tree)
+static void check_done(struct gy_bootstrap_tree *tree)
 {
     if (!tree->has_table || tree->all_done || tree->done < tree->expected)
         return;
     tree->all_done = tree->world->complete = true;
-    gy_stream_send(&tree->branches[GY_MEET_UP].stream, GY_MEET_DONE, NULL, 0);
+    gy_stream_send(&tree->branches[GY_BOOTSTRAP_UP].stream, GY_BOOTSTRAP_DONE, NULL, 0);
 }
 
-static void hear_table(struct gy_meet_tree *tree, uint8_t *body, size_t bytes)
+static void hear_table(struct gy_bootstrap_tree *tree, uint8_t *body, size_t bytes)
 {
-    if (!gy_meet_table_decode(tree->world, body, bytes))
+    if (!gy_bootstrap_table_decode(tree->world, body, bytes))
         gy_error_set(tree->error, GYRE_PROTOCOL, -1,
                      "a table of members arrived that this version does not understand");
     else
-        gy_meet_tree_table(tree);
+        gy_bootstrap_tree_table(tree);
 }
 
-static void hear_child(struct gy_meet_tree *tree, struct gy_meet_branch *branch)
+static void hear_child(struct gy_bootstrap_tree *tree, struct gy_bootstrap_branch *branch)
 {
     branch->watched = true;
     if (failed(tree)) /* it was told when it came */
         return;
-    gy_stream_send(&branch->stream, GY_MEET_WELCOME, NULL, 0);
+    gy_stream_send(&branch->stream, GY_BOOTSTRAP_WELCOME, NULL, 0);
     if (tree->has_table)
         pass_table(tree, branch);
 }
 
 static void on_message(void *user, struct gy_stream *stream, uint8_t kind, uint8_t *body, size_t bytes)
 {
-    struct gy_meet_branch *branch = user;
-    struct gy_meet_tree *tree = branch->tree;
-    bool up = branch == &tree->branches[GY_MEET_UP];
+    struct gy_bootstrap_branch *branch = user;
+    struct gy_bootstrap_tree *tree = branch->tree;
+    bool up = branch == &tree->branches[GY_BOOTSTRAP_UP];
 
-    if (kind == GY_MEET_FAILED) {
-        if (!failed(tree) && gy_meet_failed_decode(body, bytes, tree->error))
+    if (kind == GY_BOOTSTRAP_FAILED) {
+        if (!failed(tree) && gy_bootstrap_failed_decode(body, bytes, tree->error))
             pass_failure(tree, branch);
-    } else if (kind == GY_MEET_HERE && !up && !branch->watched) {
+    } else if (kind == GY_BOOTSTRAP_HERE && !up && !branch->watched) {
         hear_child(tree, branch);
-    } else if (kind == GY_MEET_WELCOME && up && !tree->welcome) {
+    } else if (kind == GY_BOOTSTRAP_WELCOME && up && !tree->welcome) {
         tree->welcome = true;
-    } else if (kind == GY_MEET_TABLE && up && tree->welcome && !tree->has_table) {
+    } else if (kind == GY_BOOTSTRAP_TABLE && up && tree->welcome && !tree->has_table) {
         hear_table(tree, body, bytes);
-    } else if (kind == GY_MEET_DONE && !up && tree->has_table && !branch->done) {
+    } else if (kind == GY_BOOTSTRAP_DONE && !up && tree->has_table && !branch->done) {
         branch->done = true;
         tree->done++;
         check_done(tree);
-    } else if (kind == GY_MEET_GO && up && tree->all_done) {
-        gy_meet_tree_go(tree);
+    } else if (kind == GY_BOOTSTRAP_GO && up && tree->all_done) {
+        gy_bootstrap_tree_go(tree);
     } else {
         gy_stream_close(stream);
         gy_error_set(tree->error, GYRE_PROTOCOL, branch->rank, "rank %d sent message %u, which has no place here",
@@ -131,7 +132,7 @@ static void on_message(void *user, struct gy_stream *stream, uint8_t kind, uint8
     }
 }
 
-void gy_meet_lost(const struct gy_world *world, int rank, int errnum, struct gy_error *error)
+void gy_bootstrap_lost(const struct gy_world *world, int rank, int errnum, struct gy_error *error)
 {
     char process[48] = "", why[160] = "";
 
@@ -151,55 +152,56 @@ void gy_meet_lost(const struct gy_world *world, int rank, int errnum, struct gy_
 
 static void on_closed(void *user, struct gy_stream *stream, int errnum)
 {
-    struct gy_meet_branch *branch = user;
-    struct gy_meet_tree *tree = branch->tree;
+    struct gy_bootstrap_branch *branch = user;
+    struct gy_bootstrap_tree *tree = branch->tree;
 
     (void)stream;
     if (tree->went || failed(tree))
         return;
     if (errnum == EBADMSG && branch->rank >= 0) {
-        gy_meet_lost(tree->world, branch->rank, errnum, tree->error);
+        gy_bootstrap_lost(tree->world, branch->rank, errnum, tree->error);
         pass_failure(tree, NULL);
         return;
     }
-    if (branch == &tree->branches[GY_MEET_UP] && !tree->welcome) {
+    if (branch == &tree->branches[GY_BOOTSTRAP_UP] && !tree->welcome) {
         tree->turned_away = true;
         return;
     }
-    if (branch != &tree->branches[GY_MEET_UP] && !branch->watched) {
+    if (branch != &tree->branches[GY_BOOTSTRAP_UP] && !branch->watched) {
         branch->rank = -1; /* rank 0 knows what became of it; or it comes again */
         return;
     }
-    gy_meet_lost(tree->world, branch->rank, errnum, tree->error);
+    gy_bootstrap_lost(tree->world, branch->rank, errnum, tree->error);
     pass_failure(tree, branch);
 }
 
-static void open_branch(struct gy_meet_tree *tree, struct gy_meet_branch *branch, int rank, int fd,
+static void open_branch(struct gy_bootstrap_tree *tree, struct gy_bootstrap_branch *branch, int rank, int fd,
                         const struct gy_seal_keys *keys)
 {
-    size_t limit = 8 + GY_MEET_TEXT;
+    size_t limit = 8 + GY_BOOTSTRAP_TEXT;
     struct gy_error why = {.rank = -1, .quiet = true};
-    uint8_t body[8 + GY_MEET_TEXT];
+    uint8_t body[8 + GY_BOOTSTRAP_TEXT];
 
-    if (branch == &tree->branches[GY_MEET_UP])
+    if (branch == &tree->branches[GY_BOOTSTRAP_UP])
         limit = gy_max_size(limit, 4 + (size_t)tree->world->size * GY_MEMBER_WIRE);
     branch->rank = rank;
     if (gy_stream_open(&branch->stream, tree->world->poller, fd, keys, limit, on_message, on_closed, branch, &why) !=
         GYRE_SUCCESS) {
         gy_error_set(tree->error, why.status, tree->world->rank, "rank %d cannot keep its connection to rank %d: %s",
                      tree->world->rank, rank, why.text);
-        gy_stream_refuse(fd, keys, GY_MEET_FAILED, body, gy_meet_failed_encode(tree->error, tree->world->rank, body));
+        gy_stream_refuse(fd, keys, GY_BOOTSTRAP_FAILED, body,
+                         gy_bootstrap_failed_encode(tree->error, tree->world->rank, body));
         return;
     }
     branch->stream.sent_count = &tree->world->counters.messages_sent;
     branch->stream.received_count = &tree->world->counters.messages_received;
 }
 
-/* A visitor knows the session's key, which only registered ranks are given: it is one of our children. It may come
+/* An inbound connection knows the session's key, which only registered ranks are given: it is one of our children. It may come
  * again, if its first attempt was cut short, or so late that we have failed meanwhile. */
 static void on_child(void *user, int rank, int fd, const struct gy_seal_keys *keys)
 {
-    struct gy_meet_tree *tree = user;
+    struct gy_bootstrap_tree *tree = user;
     int k = 0;
 
     while (k < tree->expected && tree->branches[k].rank != rank && tree->branches[k].rank >= 0)
@@ -215,32 +217,32 @@ static void on_child(void *user, int rank, int fd, const struct gy_seal_keys *ke
         send_failure(tree, &tree->branches[k]);
 }
 
-static void on_starved(void *user, int errnum)
+static void on_no_memory(void *user, int errnum)
 {
-    struct gy_meet_tree *tree = user;
+    struct gy_bootstrap_tree *tree = user;
 
     if (!failed(tree))
         gy_error_system(tree->error, errnum, "rank %d cannot accept the ranks below it in the meeting",
                         tree->world->rank);
 }
 
-void gy_meet_tree_open(struct gy_meet_tree *tree)
+void gy_bootstrap_tree_open(struct gy_bootstrap_tree *tree)
 {
-    gy_door_on_starved(tree->world->door, on_starved, tree);
-    gy_door_on(tree->world->door, GY_PURPOSE_MEET, on_child, tree);
+    gy_listener_on_no_memory(tree->world->listener, on_no_memory, tree);
+    gy_listener_on(tree->world->listener, GY_PURPOSE_BOOTSTRAP, on_child, tree);
 }
 
-void gy_meet_tree_join(struct gy_meet_tree *tree, int parent, int fd, const struct gy_seal_keys *keys)
+void gy_bootstrap_tree_join(struct gy_bootstrap_tree *tree, int parent, int fd, const struct gy_seal_keys *keys)
 {
-    struct gy_meet_branch *up = &tree->branches[GY_MEET_UP];
+    struct gy_bootstrap_branch *up = &tree->branches[GY_BOOTSTRAP_UP];
 
     open_branch(tree, up, parent, fd, keys);
-    gy_stream_send(&up->stream, GY_MEET_HERE, NULL, 0);
+    gy_stream_send(&up->stream, GY_BOOTSTRAP_HERE, NULL, 0);
 }
 
-void gy_meet_tree_table(struct gy_meet_tree *tree)
+void gy_bootstrap_tree_table(struct gy_bootstrap_tree *tree)
 {
-    if (!gy_meet_table_encode(tree->world, &tree->table, &tree->table_bytes)) {
+    if (!gy_bootstrap_table_encode(tree->world, &tree->table, &tree->table_bytes)) {
         gy_error_set(tree->error, GYRE_NO_MEMORY, tree->world->rank, "rank %d has no memory for the table of members",
                      tree->world->rank);
         return;
@@ -253,22 +255,22 @@ void gy_meet_tree_table(struct gy_meet_tree *tree)
     check_done(tree);
 }
 
-void gy_meet_tree_go(struct gy_meet_tree *tree)
+void gy_bootstrap_tree_go(struct gy_bootstrap_tree *tree)
 {
     tree->went = true;
     for (int k = 0; k < tree->expected; k++)
-        gy_stream_send(&tree->branches[k].stream, GY_MEET_GO, NULL, 0);
+        gy_stream_send(&tree->branches[k].stream, GY_BOOTSTRAP_GO, NULL, 0);
 }
 
-void gy_meet_tree_tell(struct gy_meet_tree *tree)
+void gy_bootstrap_tree_tell(struct gy_bootstrap_tree *tree)
 {
     if (failed(tree))
         pass_failure(tree, NULL);
 }
 
-static bool flushed(const struct gy_meet_tree *tree)
+static bool flushed(const struct gy_bootstrap_tree *tree)
 {
-    for (int i = 0; i < GY_MEET_BRANCHES; i++) {
+    for (int i = 0; i < GY_BOOTSTRAP_BRANCHES; i++) {
         if (!gy_stream_flushed(&tree->branches[i].stream))
             return false;
     }
@@ -276,7 +278,7 @@ static bool flushed(const struct gy_meet_tree *tree)
 }
 
 /* After a failure: children that are on their way have to be told here, or they take us for dead. */
-static bool awaits_children(const struct gy_meet_tree *tree)
+static bool awaits_children(const struct gy_bootstrap_tree *tree)
 {
     for (int k = 0; failed(tree) && k < tree->expected; k++) {
         if (tree->branches[k].rank < 0)
@@ -285,19 +287,19 @@ static bool awaits_children(const struct gy_meet_tree *tree)
     return false;
 }
 
-void gy_meet_tree_end(struct gy_meet_tree *tree)
+void gy_bootstrap_tree_end(struct gy_bootstrap_tree *tree)
 {
     int64_t deadline = gy_now() + FLUSH_GRACE;
 
-    gy_meet_tree_tell(tree);
+    gy_bootstrap_tree_tell(tree);
     while ((!flushed(tree) || awaits_children(tree)) && gy_now() < deadline)
         gy_poller_poll(tree->world->poller, GY_MILLISECOND);
-    if (tree->world->door) {
-        gy_door_on(tree->world->door, GY_PURPOSE_MEET, NULL, NULL);
-        gy_door_on_starved(tree->world->door, NULL, NULL);
+    if (tree->world->listener) {
+        gy_listener_on(tree->world->listener, GY_PURPOSE_BOOTSTRAP, NULL, NULL);
+        gy_listener_on_no_memory(tree->world->listener, NULL, NULL);
     }
     tree->went = true; /* whoever closes from now on is no death */
-    for (int i = 0; i < GY_MEET_BRANCHES; i++) {
+    for (int i = 0; i < GY_BOOTSTRAP_BRANCHES; i++) {
         /* Unread bytes at close would make the kernel reset the connection, and a reset may overtake the sentence. */
         gy_stream_drain(&tree->branches[i].stream);
         gy_stream_close(&tree->branches[i].stream);

@@ -5,22 +5,22 @@
 #include "bootstrap/messages.h"
 #include "net/message_stream.h"
 
-#define GY_MEET_UP 31
-#define GY_MEET_BRANCHES 32
+#define GY_BOOTSTRAP_UP 31
+#define GY_BOOTSTRAP_BRANCHES 32
 
-struct gy_meet_branch {
-    struct gy_meet_tree *tree;
+struct gy_bootstrap_branch {
+    struct gy_bootstrap_tree *tree;
     struct gy_stream stream;
     int rank;     /* −1: nobody yet */
     bool watched; /* HERE has been said: its end is a death */
     bool done;
 };
 
-struct gy_meet_tree {
+struct gy_bootstrap_tree {
     struct gy_world *world;
-    struct gy_error *error; /* the meeting's; whoever sets it lets gy_meet_tree_end tell the branches */
-    struct gy_meet_branch branches[GY_MEET_BRANCHES];
-    int seat, expected, done;             /* expected: children there will be; done: children that said DONE */
+    struct gy_error *error; /* the meeting's; whoever sets it lets gy_bootstrap_tree_end tell the branches */
+    struct gy_bootstrap_branch branches[GY_BOOTSTRAP_BRANCHES];
+    int position, expected, done;         /* expected: children there will be; done: children that said DONE */
     bool has_table, all_done, went, told; /* all_done: the whole subtree has the table; went: GO, the meeting is over */
     bool welcome, turned_away;            /* our parent watches us; it ended before it did */
     uint8_t *table;
@@ -28,22 +28,22 @@ struct gy_meet_tree {
 };
 
 /* Does not move in memory between begin and end. */
-void gy_meet_tree_begin(struct gy_meet_tree *tree, struct gy_world *world, struct gy_error *error);
-/* The seat is known, and with it how many children will come. */
-void gy_meet_tree_sit(struct gy_meet_tree *tree, int seat);
-/* Lets children in; world->door is open. */
-void gy_meet_tree_open(struct gy_meet_tree *tree);
+void gy_bootstrap_tree_begin(struct gy_bootstrap_tree *tree, struct gy_world *world, struct gy_error *error);
+/* The tree position is known, and with it how many children will come. */
+void gy_bootstrap_tree_sit(struct gy_bootstrap_tree *tree, int position);
+/* Lets children in; world->listener is open. */
+void gy_bootstrap_tree_open(struct gy_bootstrap_tree *tree);
 /* Takes over `fd`, authenticated, to our parent; until it has said welcome, it is for rank 0 to see us die. */
-void gy_meet_tree_join(struct gy_meet_tree *tree, int parent, int fd, const struct gy_seal_keys *keys);
+void gy_bootstrap_tree_join(struct gy_bootstrap_tree *tree, int parent, int fd, const struct gy_seal_keys *keys);
 /* world->members is complete: passes it down. */
-void gy_meet_tree_table(struct gy_meet_tree *tree);
+void gy_bootstrap_tree_table(struct gy_bootstrap_tree *tree);
 /* Rank 0, when all_done: the meeting is over. */
-void gy_meet_tree_go(struct gy_meet_tree *tree);
+void gy_bootstrap_tree_go(struct gy_bootstrap_tree *tree);
 /* The error is set: tells every branch that has not been told. */
-void gy_meet_tree_tell(struct gy_meet_tree *tree);
+void gy_bootstrap_tree_tell(struct gy_bootstrap_tree *tree);
 /* Tells a failure to whoever has not been told, waits at most 200 ms until everything is sent, closes. Idempotent. */
-void gy_meet_tree_end(struct gy_meet_tree *tree);
+void gy_bootstrap_tree_end(struct gy_bootstrap_tree *tree);
 /* The sentence for a rank whose connection ended with `errnum` (0: in order) before its time. */
-void gy_meet_lost(const struct gy_world *world, int rank, int errnum, struct gy_error *error);
+void gy_bootstrap_lost(const struct gy_world *world, int rank, int errnum, struct gy_error *error);
 
 #endif

@@ -1,4 +1,4 @@
-/* From a configuration to a world: identity, meeting place, door, meeting, hosts.
+/* From a configuration to a world: identity, meeting place, listener, meeting, hosts.
  *
  *   secret or GYRE_INSECURE=1:  tcp://H:P   rank 0 listens there            file://F  rank 0 listens where it likes and
  *                                           writes F
@@ -23,8 +23,8 @@
 #include "core/topology.h"
 #include "net/interface.h"
 
-#define BIND_PATIENCE (2 * GY_SECOND)
-#define NAME_PATIENCE (60 * GY_SECOND)
+#define BIND_TIMEOUT (2 * GY_SECOND)
+#define NAME_TIMEOUT (60 * GY_SECOND)
 
 void gy_member_know_myself(struct gy_member *own, const struct gy_config *config)
 {
@@ -84,7 +84,7 @@ void gy_world_know_members(struct gy_world *world)
             world->members[rank].reach = 0;
 }
 
-static gyre_status make_door(struct gy_world *world, const struct sockaddr_storage *own, struct gy_error *error)
+static gyre_status make_listener(struct gy_world *world, const struct sockaddr_storage *own, struct gy_error *error)
 {
     struct sockaddr_storage at = *own;
     int fd;
@@ -93,15 +93,15 @@ static gyre_status make_door(struct gy_world *world, const struct sockaddr_stora
     if (status != GYRE_SUCCESS)
         return status;
     world->members[world->rank].address = at;
-    return gy_door_create(fd, &world->door, error);
+    return gy_listener_create(fd, &world->listener, error);
 }
 
 /* A name may be younger than its resolver knows: a pod that is just being started has one only when it has an address. */
 static gyre_status resolve(const struct gy_world *world, const struct gy_address *address,
                            struct sockaddr_storage *resolved_p, struct gy_error *error)
 {
-    int64_t patience = world->config->meet_timeout_ns < NAME_PATIENCE ? world->config->meet_timeout_ns : NAME_PATIENCE;
-    int64_t deadline = gy_now() + patience;
+    int64_t timeout = world->config->meet_timeout_ns < NAME_TIMEOUT ? world->config->meet_timeout_ns : NAME_TIMEOUT;
+    int64_t deadline = gy_now() + timeout;
 
     for (bool told = false;; told = true) {
         struct gy_error attempt = {.rank = -1, .quiet = true};
@@ -111,17 +111,17 @@ static gyre_status resolve(const struct gy_world *world, const struct gy_address
         if (attempt.status != GYRE_MEETING_FAILED || gy_now() >= deadline)
             return gy_error_set(error, attempt.status, -1, "rank %d: %s", world->rank, attempt.text);
         if (!told)
-            gy_log(GY_LOG_WARN, "%.300s; trying for %.0f s", attempt.text, (double)patience / (double)GY_SECOND);
+            gy_log(GY_LOG_WARN, "%.300s; trying for %.0f s", attempt.text, (double)timeout / (double)GY_SECOND);
         gy_poller_poll(world->poller, GY_SECOND / 4);
     }
 }
 
-/* The place of a tcp:// address, and where our own door should be.
+/* The place of a tcp:// address, and where our own listener should be.
  *
  * A name may mean loopback to rank 0 alone (Debian gives the own host name 127.0.1.1) and another family to each rank.
- * So rank 0 listens on every interface for a name, and nobody's door is on loopback because of one. */
+ * So rank 0 listens on every interface for a name, and nobody's listener is on loopback because of one. */
 static gyre_status place_tcp(const struct gy_world *world, const struct gy_identity *identity,
-                             struct gy_meeting_place *where, struct sockaddr_storage *own_p, struct gy_error *error)
+                             struct gy_rendezvous_place *where, struct sockaddr_storage *own_p, struct gy_error *error)
 {
     struct sockaddr_storage *address = &where->place.address;
     gyre_status status = resolve(world, &identity->address, address, error);
@@ -166,7 +166,7 @@ static gyre_status place_tcp(const struct gy_world *world, const struct gy_ident
 }
 
 static gyre_status place_file(const struct gy_world *world, const struct gy_identity *identity,
-                              struct gy_meeting_place *where, struct sockaddr_storage *own_p, struct gy_error *error)
+                              struct gy_rendezvous_place *where, struct sockaddr_storage *own_p, struct gy_error *error)
 {
     where->path = identity->address.path;
     snprintf(where->what, sizeof(where->what), "file://%s", where->path);
@@ -183,11 +183,11 @@ static gyre_status place_file(const struct gy_world *world, const struct gy_iden
 }
 
 /* An earlier job may still hold the address for a moment. */
-static gyre_status listen_at(struct gy_meeting *meeting, struct gy_meeting_place *where,
+static gyre_status listen_at(struct gy_rendezvous *meeting, struct gy_rendezvous_place *where,
                              const struct sockaddr_storage *own, struct gy_error *error)
 {
     struct gy_world *world = meeting->world;
-    int64_t deadline = gy_now() + BIND_PATIENCE;
+    int64_t deadline = gy_now() + BIND_TIMEOUT;
 
     if (where->path && !where->local_only)
         where->place.address = *own;
@@ -215,11 +215,11 @@ static gyre_status listen_at(struct gy_meeting *meeting, struct gy_meeting_place
     return error->status;
 }
 
-static gyre_status meet_by_socket(struct gy_meeting *meeting, struct gy_error *error)
+static gyre_status meet_by_socket(struct gy_rendezvous *meeting, struct gy_error *error)
 {
     struct gy_world *world = meeting->world;
     const struct gy_identity *identity = meeting->identity;
-    struct gy_meeting_place where = {.local_only = !identity->has_secret && !identity->insecure};
+    struct gy_rendezvous_place where = {.local_only = !identity->has_secret && !identity->insecure};
     struct sockaddr_storage own;
     gyre_status status;
 
@@ -228,19 +228,19 @@ static gyre_status meet_by_socket(struct gy_meeting *meeting, struct gy_error *e
     else
         status = place_file(world, identity, &where, &own, error);
     if (status == GYRE_SUCCESS)
-        status = make_door(world, &own, error);
+        status = make_listener(world, &own, error);
     if (status != GYRE_SUCCESS)
         return status;
     meeting->place = &where; /* for as long as this function runs */
     if (world->rank != 0) {
-        status = gy_meet_as_member(meeting, error);
+        status = gy_bootstrap_as_member(meeting, error);
         goto forget_place;
     }
-    status = gy_meet_open_door(world, error);
+    status = gy_meet_open_listener(world, error);
     if (status == GYRE_SUCCESS)
         status = listen_at(meeting, &where, &own, error);
     if (status == GYRE_SUCCESS) {
-        status = gy_meet_as_root(meeting, error);
+        status = gy_bootstrap_as_root(meeting, error);
         if (where.path)
             gy_rendezvous_remove(where.path, world->members[0].nonce);
     }
@@ -249,20 +249,20 @@ forget_place:
     return status;
 }
 
-static gyre_status meet_by_exchange(struct gy_meeting *meeting, struct gy_error *error)
+static gyre_status meet_by_exchange(struct gy_rendezvous *meeting, struct gy_error *error)
 {
     struct gy_world *world = meeting->world;
     struct sockaddr_storage own;
     gyre_status status = gy_address_own(NULL, world->config->interface, &own, error);
 
     if (status == GYRE_SUCCESS)
-        status = make_door(world, &own, error);
-    return status == GYRE_SUCCESS ? gy_meet_by_exchange(meeting, error) : status;
+        status = make_listener(world, &own, error);
+    return status == GYRE_SUCCESS ? gy_bootstrap_by_exchange(meeting, error) : status;
 }
 
-static gyre_status meet(struct gy_world *world, const struct gy_identity *identity, struct gy_error *error)
+static gyre_status bootstrap(struct gy_world *world, const struct gy_identity *identity, struct gy_error *error)
 {
-    struct gy_meeting meeting = {
+    struct gy_rendezvous meeting = {
         .world = world, .identity = identity, .listen_fd = -1, .deadline = gy_now() + world->config->meet_timeout_ns};
 
     meeting.settings_bytes = gy_config_shared(world->config, meeting.settings);
@@ -277,15 +277,15 @@ static gyre_status meet(struct gy_world *world, const struct gy_identity *identi
     return meet_by_socket(&meeting, error);
 }
 
-gyre_status gy_world_meet(struct gy_world *world, const struct gy_identity *identity, struct gy_error *error)
+gyre_status gy_world_bootstrap(struct gy_world *world, const struct gy_identity *identity, struct gy_error *error)
 {
     gyre_status status;
 
     gy_member_know_myself(&world->members[world->rank], world->config);
-    status = meet(world, identity, error);
+    status = bootstrap(world, identity, error);
     if (status != GYRE_SUCCESS && world->complete) {
-        /* The others may have been let go. Were our door to close now, we would look dead to them. */
-        world->doom = *error;
+        /* The others may have been let go. Were our listener to close now, we would look dead to them. */
+        world->bootstrap_failure = *error;
         gy_error_clear(error);
         status = GYRE_SUCCESS;
     }
@@ -317,9 +317,9 @@ void gy_world_release(struct gy_world *world, bool forked)
 {
     gy_world_end_dials(world, forked);
     if (forked)
-        gy_door_abandon(world->door);
+        gy_listener_abandon(world->listener);
     else
-        gy_door_free(world->door);
+        gy_listener_free(world->listener);
     while (world->helds > 0)
         close(world->held[--world->helds]);
     gy_free(world->locals);

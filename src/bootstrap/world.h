@@ -2,7 +2,7 @@
  *
  *   every rank --- HELLO (rank, size, job, version, settings, own address) --> rank 0's address    short-lived socket
  *   rank 0     --- refuses duplicates, other sizes, jobs, versions, settings; names who is missing at the deadline
- *   rank 0     --- gives each rank a seat in a binomial tree; failures and the member table travel over it: at most
+ *   rank 0     --- gives each rank a tree position in a binomial tree; failures and the member table travel over it: at most
  *                  log2 N + 1 sockets each
  *
  * All sockets carry the authenticated handshake of handshake.h. After the meeting no rank is special. */
@@ -25,7 +25,7 @@ struct gy_member {
     int32_t pid;
     uint64_t nonce;                  /* random, tells a restarted process from its predecessor; also names its Unix
                                       * sockets */
-    struct sockaddr_storage address; /* where its listener (door) can be reached over TCP */
+    struct sockaddr_storage address; /* where its listener can be reached over TCP */
     uint16_t cores;                  /* gy_topology_host_cores */
     uint16_t place; /* what it is bound to, if GYRE_HIERARCHY is numa or cache: gy_topology_place; else 0 */
     uint32_t reach; /* by what it can be reached besides TCP: enum gy_reach of transport.h */
@@ -34,7 +34,7 @@ struct gy_member {
     int local;      /* index among the ranks of that host, in rank order */
 };
 
-struct gy_house;
+struct gy_join_address;
 
 struct gy_world {
     int rank, size;
@@ -48,17 +48,17 @@ struct gy_world {
     int nlocals, local;        /* local: my index in it */
     struct gy_poller *poller;
     struct gy_config *config;
-    struct gy_door *door;     /* the listener; see listener.h */
-    int held[GY_EPOCHS_HELD]; /* listeners of the epochs before, nobody accepts there: see next_epoch.c */
+    struct gy_listener *listener; /* the listener; see listener.h */
+    int held[GY_EPOCHS_HELD];     /* listeners of the epochs before, nobody accepts there: see next_epoch.c */
     int helds;
-    struct gy_house *house;     /* where newcomers find it: join_address.h */
-    struct gy_council *council; /* agreement.h */
-    struct gy_overlay *overlay; /* NULL until it is made: who waits for a rank asks it for the verdict */
+    struct gy_join_address *join_address; /* where joiners find it: join_address.h */
+    struct gy_agreement *agreement;       /* agreement.h */
+    struct gy_overlay *overlay;           /* NULL until it is made: who waits for a rank asks it for the verdict */
     struct gy_overlay *spare; /* its memory, had before the meeting: whoever has none fails while it can still say so */
     struct gy_dial *dials;    /* under way */
     int dial_errnum;          /* why the dial failed whose callback runs */
     bool complete;            /* every rank below us in the meeting's tree has the table: it may be over for some */
-    struct gy_error doom;     /* what ended such a meeting here, or success; the overlay tells the others */
+    struct gy_error bootstrap_failure; /* what ended such a meeting here, or success; the overlay tells the others */
     struct gy_boot_counters {
         uint64_t messages_sent, messages_received, sockets_opened;
         uint64_t registrations; /* sockets of rank 0's HELLOs, not in the others */
@@ -71,8 +71,8 @@ struct gy_identity;
 struct gy_world *gy_world_make(int rank, int size, uint32_t epoch, struct gy_config *config, struct gy_poller *poller);
 /* Meets: fills the table of members and opens the door. Blocks at most config->meet_timeout_ns. A failure that comes when others may
  * have been let go already is `doom`, and the status GYRE_SUCCESS: the overlay tells the others. */
-gyre_status gy_world_meet(struct gy_world *world, const struct gy_identity *identity, struct gy_error *error);
-/* Ends dials, closes the door and frees the world, but not what layers above have put into it. `forked`: in a forked child, where the
+gyre_status gy_world_bootstrap(struct gy_world *world, const struct gy_identity *identity, struct gy_error *error);
+/* Ends dials, closes the listener and frees the world, but not what layers above have put into it. `forked`: in a forked child, where the
  * poller is the parent's. */
 void gy_world_release(struct gy_world *world, bool forked);
 /* Ends the dials that were begun with `user`, without a callback: for who frees `user`. */
@@ -85,25 +85,26 @@ void gy_member_know_myself(struct gy_member *own, const struct gy_config *config
  * a world of this size takes more links than it has locked memory for. */
 void gy_world_know_members(struct gy_world *world);
 /* The overlay's counterpart of gy_world_on_link and gy_world_dial. */
-void gy_world_on_overlay(struct gy_world *world, gy_door_func callback, void *user);
-gyre_status gy_world_dial_overlay(struct gy_world *world, int rank, gy_door_func callback, void *user,
+void gy_world_on_overlay(struct gy_world *world, gy_listener_func callback, void *user);
+gyre_status gy_world_dial_overlay(struct gy_world *world, int rank, gy_listener_func callback, void *user,
                                   struct gy_error *error);
-void gy_world_on_starved(struct gy_world *world, gy_door_starved_func callback, void *user);
+void gy_world_on_no_memory(struct gy_world *world, gy_listener_no_memory_func callback, void *user);
 /* Whoever wants authenticated inbound data links registers here (one: the tcp transport). */
-void gy_world_on_link(struct gy_world *world, gy_door_func callback, void *user);
-/* Begins a non-blocking, authenticated connection to `rank`'s door; later calls `callback(user, rank, fd)` from the
+void gy_world_on_link(struct gy_world *world, gy_listener_func callback, void *user);
+/* Begins a non-blocking, authenticated connection to `rank`'s listener; later calls `callback(user, rank, fd)` from the
  * poller with the connected fd and its keys, or fd = −1 when it could not be made (reason logged, and in the overlay if the peer is
  * dead). */
-gyre_status gy_world_dial(struct gy_world *world, int rank, gy_door_func callback, void *user, struct gy_error *error);
+gyre_status gy_world_dial(struct gy_world *world, int rank, gy_listener_func callback, void *user,
+                          struct gy_error *error);
 /* The same from another address of ours (port 0) to another of the member's, behind which is the same door. */
 struct gy_route {
     struct sockaddr_storage from, to;
 };
-gyre_status gy_world_dial_along(struct gy_world *world, int rank, const struct gy_route *route, gy_door_func callback,
-                                void *user, struct gy_error *error);
+gyre_status gy_world_dial_along(struct gy_world *world, int rank, const struct gy_route *route,
+                                gy_listener_func callback, void *user, struct gy_error *error);
 /* The same for the rdma transport, whose connections agree on queue pairs and end when the peer does. */
-void gy_world_on_rdma(struct gy_world *world, gy_door_func callback, void *user);
-gyre_status gy_world_dial_rdma(struct gy_world *world, int rank, gy_door_func callback, void *user,
+void gy_world_on_rdma(struct gy_world *world, gy_listener_func callback, void *user);
+gyre_status gy_world_dial_rdma(struct gy_world *world, int rank, gy_listener_func callback, void *user,
                                struct gy_error *error);
 
 #endif

@@ -23,7 +23,7 @@ static const char *const level_titles[] = {"ERROR", "WARN", "INFO", "DEBUG"};
 static _Atomic int threshold = LEVEL_UNREAD;
 static _Thread_local int log_rank = -1;
 static _Atomic(gyre_log_func) sink; /* NULL: stderr */
-static _Atomic(void *) sink_user;   /* written before sink */
+static _Atomic(void *) sink_user;   /* written before receive handler */
 
 bool gy_log_level_parse(const char *text, enum gy_log_level *level_p)
 {

@@ -1,4 +1,4 @@
-/* Allocation through one door, so that tests can count allocations and make any one of them fail.
+/* Allocation through one listener, so that tests can count allocations and make any one of them fail.
  *
  * Two atomic counters: `allocations` only grows; `fail_at` is the value of it at which one allocation fails, 0: never.
  * Their relaxed order is enough: each allocation owns the number that it drew, and exactly one draws `fail_at`. */

@@ -1,4 +1,4 @@
-/* The council's messages and outcomes as bytes, both ways. Pure: nothing but what is handed in is read or changed, and
+/* The agreement's messages and outcomes as bytes, both ways. Pure: nothing but what is handed in is read or changed, and
  * what comes from outside is bounded before it is used. docs/wire.md has the tables. */
 #include <string.h>
 
@@ -7,31 +7,31 @@
 #include "net/byte_codec.h"
 
 #define HEAD 14u
-#define WORD (4u + 1u + 8u + 8u + 1u + GY_COUNCIL_RECORD)
+#define WORD (4u + 1u + 8u + 8u + 1u + GY_AGREEMENT_RECORD)
 #define OUTCOME_HEAD (1u + 8u + 8u + 8u + GY_KEY_BYTES + 4u)
-#define OUTCOME_MEMBER (4u + 1u + GY_COUNCIL_RECORD)
+#define OUTCOME_MEMBER (4u + 1u + GY_AGREEMENT_RECORD)
 
 size_t gy_outcome_most(int size)
 {
     return OUTCOME_HEAD + (size_t)size * OUTCOME_MEMBER;
 }
 
-size_t gy_council_message_most(int size)
+size_t gy_agreement_message_most(int size)
 {
     return HEAD + WORD + gy_outcome_most(size);
 }
 
-static void put_record(struct gy_wire *wire, const struct gy_word *word)
+static void put_record(struct gy_wire *wire, const struct gy_agreement_input *input)
 {
-    gy_wire_put(wire, word->record_bytes, 1);
-    gy_wire_put_bytes(wire, word->record, word->record_bytes);
+    gy_wire_put(wire, input->record_bytes, 1);
+    gy_wire_put_bytes(wire, input->record, input->record_bytes);
 }
 
-static size_t get_record(struct gy_wire *wire, uint8_t record_p[GY_COUNCIL_RECORD])
+static size_t get_record(struct gy_wire *wire, uint8_t record_p[GY_AGREEMENT_RECORD])
 {
     size_t bytes = (size_t)gy_wire_get(wire, 1);
 
-    if (bytes > GY_COUNCIL_RECORD) {
+    if (bytes > GY_AGREEMENT_RECORD) {
         wire->bad = true;
         return 0;
     }
@@ -39,28 +39,28 @@ static size_t get_record(struct gy_wire *wire, uint8_t record_p[GY_COUNCIL_RECOR
     return bytes;
 }
 
-size_t gy_council_encode(const struct gy_council_message *message, uint8_t *body_p, size_t room)
+size_t gy_agreement_encode(const struct gy_agreement_message *message, uint8_t *body_p, size_t room)
 {
     struct gy_wire wire = gy_wire_over(body_p, room);
 
     gy_wire_put(&wire, message->type, 1);
     gy_wire_put(&wire, message->comm, 4);
     gy_wire_put(&wire, message->number, 4);
-    gy_wire_put(&wire, (uint32_t)message->chair, 4);
+    gy_wire_put(&wire, (uint32_t)message->coordinator, 4);
     gy_wire_put(&wire, message->part, 1);
-    if (message->type == GY_COUNCIL_JOIN) {
+    if (message->type == GY_AGREEMENT_JOIN) {
         gy_wire_put(&wire, (uint32_t)message->accepted, 4);
-        gy_wire_put(&wire, message->word.kind, 1);
-        gy_wire_put(&wire, message->word.bits, 8);
-        gy_wire_put(&wire, message->word.count, 8);
-        put_record(&wire, &message->word);
+        gy_wire_put(&wire, message->input.kind, 1);
+        gy_wire_put(&wire, message->input.bits, 8);
+        gy_wire_put(&wire, message->input.count, 8);
+        put_record(&wire, &message->input);
     }
     if (message->blob_bytes > 0)
         gy_wire_put_bytes(&wire, message->blob, message->blob_bytes);
     return wire.bad ? 0 : (size_t)(wire.at - body_p);
 }
 
-bool gy_council_decode(uint8_t *body, size_t bytes, int size, struct gy_council_message *message_p)
+bool gy_agreement_decode(uint8_t *body, size_t bytes, int size, struct gy_agreement_message *message_p)
 {
     struct gy_wire wire = gy_wire_over(body, bytes);
 
@@ -68,26 +68,26 @@ bool gy_council_decode(uint8_t *body, size_t bytes, int size, struct gy_council_
     message_p->type = (uint8_t)gy_wire_get(&wire, 1);
     message_p->comm = (uint32_t)gy_wire_get(&wire, 4);
     message_p->number = (uint32_t)gy_wire_get(&wire, 4);
-    message_p->chair = (int)(int32_t)gy_wire_get(&wire, 4);
-    message_p->part = (enum gy_council_part)gy_wire_get(&wire, 1);
+    message_p->coordinator = (int)(int32_t)gy_wire_get(&wire, 4);
+    message_p->part = (enum gy_agreement_part)gy_wire_get(&wire, 1);
     message_p->accepted = GY_NOBODY;
-    if (message_p->type == GY_COUNCIL_JOIN) {
+    if (message_p->type == GY_AGREEMENT_JOIN) {
         message_p->accepted = (int)(int32_t)gy_wire_get(&wire, 4);
-        message_p->word.kind = (uint8_t)gy_wire_get(&wire, 1);
-        message_p->word.bits = gy_wire_get(&wire, 8);
-        message_p->word.count = gy_wire_get(&wire, 8);
-        message_p->word.record_bytes = get_record(&wire, message_p->word.record);
+        message_p->input.kind = (uint8_t)gy_wire_get(&wire, 1);
+        message_p->input.bits = gy_wire_get(&wire, 8);
+        message_p->input.count = gy_wire_get(&wire, 8);
+        message_p->input.record_bytes = get_record(&wire, message_p->input.record);
     }
     message_p->blob = wire.at;
     message_p->blob_bytes = (size_t)(wire.end - wire.at);
-    return !wire.bad && message_p->type >= GY_COUNCIL_JOIN && message_p->type <= GY_COUNCIL_BEAT &&
-           message_p->part <= GY_PART_AWAY && message_p->chair >= GY_NOBODY && message_p->chair < size &&
+    return !wire.bad && message_p->type >= GY_AGREEMENT_JOIN && message_p->type <= GY_AGREEMENT_BEAT &&
+           message_p->part <= GY_PART_AWAY && message_p->coordinator >= GY_NOBODY && message_p->coordinator < size &&
            message_p->accepted >= GY_NOBODY && message_p->accepted < size &&
            message_p->blob_bytes <= gy_outcome_most(size);
 }
 
-size_t gy_outcome_encode(const struct gy_outcome *outcome, const struct gy_word *const *words, uint8_t *blob_p,
-                         size_t room)
+size_t gy_outcome_encode(const struct gy_outcome *outcome, const struct gy_agreement_input *const *words,
+                         uint8_t *blob_p, size_t room)
 {
     struct gy_wire wire = gy_wire_over(blob_p, room);
 
@@ -125,7 +125,7 @@ bool gy_outcome_check(const uint8_t *blob, size_t bytes, int size, const int *me
 {
     struct gy_wire wire = gy_wire_over((void *)(uintptr_t)blob, bytes);
     struct gy_outcome head;
-    uint8_t record[GY_COUNCIL_RECORD];
+    uint8_t record[GY_AGREEMENT_RECORD];
     uint32_t ranks = get_head(&wire, size, &head);
     int last = GY_NOBODY, at = 0;
 
@@ -144,7 +144,7 @@ bool gy_outcome_check(const uint8_t *blob, size_t bytes, int size, const int *me
 bool gy_outcome_reserve(int count, struct gy_outcome *outcome_p)
 {
     struct gy_outcome outcome = {.rank = gy_alloc((size_t)count * sizeof(*outcome.rank)),
-                                 .record = gy_alloc_zero((size_t)count, GY_COUNCIL_RECORD)};
+                                 .record = gy_alloc_zero((size_t)count, GY_AGREEMENT_RECORD)};
 
     if (!outcome.rank || !outcome.record) {
         gy_outcome_free(&outcome);

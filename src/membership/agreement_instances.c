@@ -1,4 +1,4 @@
-/* The sessions of a council, and what they hold.
+/* The instances of an agreement, and what they hold.
  *
  *   entered      by this rank: its promises and what it has accepted are kept until nobody can ask for them any more
  *   unentered    others speak of it, and this rank has not come to it yet, or is no member: a bounded number */
@@ -7,7 +7,7 @@
 #include "core/mem.h"
 #include "membership/agreement_internal.h"
 
-#define UNENTERED_MOST 64 /* sessions that others have begun and this rank has not entered */
+#define UNENTERED_MOST 64 /* instances that others have begun and this rank has not entered */
 #define KEPT 2            /* outcomes of a communicator, for who asks */
 
 void gy_blob_set(struct gy_blob *blob, struct gy_blob to)
@@ -27,93 +27,93 @@ bool gy_blob_copy(struct gy_blob *blob, const uint8_t *bytes, size_t size)
     return true;
 }
 
-static void session_free(struct gy_session *session)
+static void instance_free(struct gy_instance *instance)
 {
-    gy_blob_set(&session->proposal, (struct gy_blob){0});
-    gy_blob_set(&session->best_proposal, (struct gy_blob){0});
-    gy_outcome_free(&session->room);
-    gy_free(session->members);
-    gy_free(session->seats);
-    gy_free(session);
+    gy_blob_set(&instance->proposal, (struct gy_blob){0});
+    gy_blob_set(&instance->best_proposal, (struct gy_blob){0});
+    gy_outcome_free(&instance->room);
+    gy_free(instance->members);
+    gy_free(instance->positions);
+    gy_free(instance);
 }
 
-void gy_council_free(struct gy_council *council)
+void gy_agreement_free(struct gy_agreement *agreement)
 {
-    while (council && council->sessions) {
-        struct gy_session *next = council->sessions->next;
+    while (agreement && agreement->instances) {
+        struct gy_instance *next = agreement->instances->next;
 
-        session_free(council->sessions);
-        council->sessions = next;
+        instance_free(agreement->instances);
+        agreement->instances = next;
     }
-    if (council)
-        gy_free(council->body);
-    gy_free(council);
+    if (agreement)
+        gy_free(agreement->body);
+    gy_free(agreement);
 }
 
-struct gy_session *gy_session_find(struct gy_council *council, uint32_t comm, uint32_t number)
+struct gy_instance *gy_instance_find(struct gy_agreement *agreement, uint32_t comm, uint32_t number)
 {
-    struct gy_session *session = council->sessions;
+    struct gy_instance *instance = agreement->instances;
 
-    while (session && (session->comm != comm || session->number != number))
-        session = session->next;
-    return session;
+    while (instance && (instance->comm != comm || instance->number != number))
+        instance = instance->next;
+    return instance;
 }
 
 /* Forgets the oldest of those that nobody here has entered: as if nothing had been heard of it, for in it nothing was
  * promised or accepted, and who knows its outcome is asked when it is entered. */
-static void forget_unentered(struct gy_council *council)
+static void forget_unentered(struct gy_agreement *agreement)
 {
-    struct gy_session **oldest = NULL, *session;
+    struct gy_instance **oldest = NULL, *instance;
 
-    for (struct gy_session **at = &council->sessions; *at; at = &(*at)->next)
+    for (struct gy_instance **at = &agreement->instances; *at; at = &(*at)->next)
         if (!(*at)->entered)
             oldest = at;
     if (!oldest)
         return;
-    session = *oldest;
-    *oldest = session->next;
-    session_free(session);
+    instance = *oldest;
+    *oldest = instance->next;
+    instance_free(instance);
 }
 
-struct gy_session *gy_session_make(struct gy_council *council, uint32_t comm, uint32_t number)
+struct gy_instance *gy_instance_make(struct gy_agreement *agreement, uint32_t comm, uint32_t number)
 {
-    struct gy_session *session = gy_session_find(council, comm, number);
+    struct gy_instance *instance = gy_instance_find(agreement, comm, number);
     int unentered = 0;
 
-    if (session)
-        return session;
-    for (session = council->sessions; session; session = session->next)
-        unentered += !session->entered;
-    if (!council->body)
-        council->body = gy_alloc(gy_council_message_most(council->world->size));
+    if (instance)
+        return instance;
+    for (instance = agreement->instances; instance; instance = instance->next)
+        unentered += !instance->entered;
+    if (!agreement->body)
+        agreement->body = gy_alloc(gy_agreement_message_most(agreement->world->size));
     if (unentered >= UNENTERED_MOST)
-        forget_unentered(council);
-    session = council->body ? gy_alloc_zero(1, sizeof(*session)) : NULL;
-    if (!session)
+        forget_unentered(agreement);
+    instance = agreement->body ? gy_alloc_zero(1, sizeof(*instance)) : NULL;
+    if (!instance)
         return NULL;
-    session->seats = gy_alloc_zero((size_t)council->world->size, sizeof(*session->seats));
-    if (!session->seats) {
-        gy_free(session);
+    instance->positions = gy_alloc_zero((size_t)agreement->world->size, sizeof(*instance->positions));
+    if (!instance->positions) {
+        gy_free(instance);
         return NULL;
     }
-    session->comm = comm;
-    session->number = number;
-    session->promised = session->joined = session->accepted = session->best = GY_NOBODY;
-    session->next = council->sessions;
-    council->sessions = session;
-    return session;
+    instance->comm = comm;
+    instance->number = number;
+    instance->promised = instance->joined = instance->accepted = instance->best = GY_NOBODY;
+    instance->next = agreement->instances;
+    agreement->instances = instance;
+    return instance;
 }
 
-void gy_sessions_forget(struct gy_council *council, uint32_t comm, uint32_t number)
+void gy_instances_forget(struct gy_agreement *agreement, uint32_t comm, uint32_t number)
 {
-    for (struct gy_session **at = &council->sessions; *at;) {
-        struct gy_session *session = *at;
+    for (struct gy_instance **at = &agreement->instances; *at;) {
+        struct gy_instance *instance = *at;
 
-        if (session->comm != comm || session->number + KEPT > number) {
-            at = &session->next;
+        if (instance->comm != comm || instance->number + KEPT > number) {
+            at = &instance->next;
             continue;
         }
-        *at = session->next;
-        session_free(session);
+        *at = instance->next;
+        instance_free(instance);
     }
 }

@@ -1,4 +1,4 @@
-/* Shared by the parts of the council only: agreement.c (the algorithm), agreement_messages.c (what is said and heard),
+/* Shared by the parts of the agreement only: agreement.c (the algorithm), agreement_messages.c (what is said and heard),
  * agreement_instances.c (its state), agreement_codec.c (its messages, pure), and quorum.c (who is waited for, and how
  * long). */
 #ifndef GY_MEMBERSHIP_AGREEMENT_INTERNAL_H
@@ -9,33 +9,33 @@
 
 #define GY_NOBODY (-1)
 
-enum gy_council_type {
-    GY_COUNCIL_JOIN = 1, /* my word, and what I have accepted; a promise to hear no lower chair any more */
-    GY_COUNCIL_PROPOSE,  /* of the chair: an outcome */
-    GY_COUNCIL_ACCEPT,
-    GY_COUNCIL_DECIDE, /* of whoever knows */
-    GY_COUNCIL_ASK,    /* does anybody know? Of the chair: are you still there? */
-    GY_COUNCIL_BEAT,   /* of the chair, to who has joined it: I am here, `part` says whether in this session; and to who
-                        * would not come of its own accord (GY_COUNCIL_ENDS) */
+enum gy_agreement_type {
+    GY_AGREEMENT_JOIN = 1, /* my word, and what I have accepted; a promise to hear no lower coordinator any more */
+    GY_AGREEMENT_PROPOSE,  /* of the coordinator: an outcome */
+    GY_AGREEMENT_ACCEPT,
+    GY_AGREEMENT_DECIDE, /* of whoever knows */
+    GY_AGREEMENT_ASK,    /* does anybody know? Of the coordinator: are you still there? */
+    GY_AGREEMENT_BEAT, /* of the coordinator, to who has joined it: I am here, `part` says whether in this instance; and to who
+                        * would not come of its own accord (GY_AGREEMENT_UNIFORM) */
 };
 
-/* The sender's part in the session. */
-enum gy_council_part {
+/* The sender's part in the instance. */
+enum gy_agreement_part {
     GY_PART_NONE, /* it has not come to it yet */
     GY_PART_TAKES,
     GY_PART_QUIT, /* it has ended with an error, before anything was decided, and does not come back */
-    GY_PART_AWAY, /* it takes part, and may be computing: calls that do not block brought it here (GY_COUNCIL_ENDS) */
+    GY_PART_AWAY, /* it takes part, and may be computing: calls that do not block brought it here (GY_AGREEMENT_UNIFORM) */
 };
 
 /* What one member has told me. */
-struct gy_seat {
-    bool joined, accepted; /* me as its chair, and my proposal */
+struct gy_tree_position {
+    bool joined, accepted; /* me as its coordinator, and my proposal */
     bool proposed;         /* I have told it */
     bool entered;          /* it takes part */
     bool quit;             /* no more: it has ended with an error; judged when I take part, if it says so before */
     bool away;             /* and is not bound to be inside gyre */
     int64_t heard, called; /* when I last heard from it, and called or asked it */
-    struct gy_word word;
+    struct gy_agreement_input input;
 };
 
 struct gy_blob {
@@ -43,58 +43,59 @@ struct gy_blob {
     size_t size;
 };
 
-struct gy_session {
-    struct gy_session *next;
+struct gy_instance {
+    struct gy_instance *next;
     uint32_t comm, number;
     bool entered, decided;
     bool quit; /* this rank has ended it with an error */
     int *members, count;
-    struct gy_word word;
+    struct gy_agreement_input input;
     int64_t began, timeout_ns, beat_at, short_since;
-    int promised;                 /* the highest chair that I have joined, GY_NOBODY at first */
-    int joined;                   /* the chair that my last JOIN went to */
-    int accepted, best;           /* whose proposals `proposal` and `best_proposal` are */
-    struct gy_blob proposal;      /* that I have accepted; the outcome when decided */
-    struct gy_outcome room;       /* for the outcome, had when the session is entered */
-    struct gy_blob best_proposal; /* the highest that those who joined me have accepted */
-    struct gy_seat *seats;        /* [world size] */
+    int promised;                       /* the highest coordinator that I have joined, GY_NOBODY at first */
+    int joined;                         /* the coordinator that my last JOIN went to */
+    int accepted, best;                 /* whose proposals `proposal` and `best_proposal` are */
+    struct gy_blob proposal;            /* that I have accepted; the outcome when decided */
+    struct gy_outcome room;             /* for the outcome, had when the instance is entered */
+    struct gy_blob best_proposal;       /* the highest that those who joined me have accepted */
+    struct gy_tree_position *positions; /* [world size] */
 };
 
-struct gy_council_message {
+struct gy_agreement_message {
     uint8_t type;
     uint32_t comm, number;
-    int chair;
-    enum gy_council_part part;
+    int coordinator;
+    enum gy_agreement_part part;
     int accepted;
-    struct gy_word word;
+    struct gy_agreement_input input;
     const uint8_t *blob; /* into the body that was decoded */
     size_t blob_bytes;
 };
 
-/* agreement_messages.c. `chair` and `blob` (or NULL) go into the message. say: false, it could not be handed over. */
-bool gy_session_say(struct gy_council *council, const struct gy_session *session, enum gy_council_type type, int to,
-                    int chair, const struct gy_blob *blob);
+/* agreement_messages.c. `coordinator` and `blob` (or NULL) go into the message. say: false, it could not be handed over. */
+bool gy_instance_send(struct gy_agreement *agreement, const struct gy_instance *instance, enum gy_agreement_type type,
+                      int to, int coordinator, const struct gy_blob *blob);
 /* To all members that this rank is connected to, but `but` and itself. Where it has not entered it knows no members. */
-void gy_session_say_all(struct gy_council *council, const struct gy_session *session, enum gy_council_type type,
-                        int but, int chair, const struct gy_blob *blob);
-/* The session's proposal is its outcome, as this rank learnt from `from`. Passed on to the members; one that learns of it
+void gy_instance_send_all(struct gy_agreement *agreement, const struct gy_instance *instance,
+                          enum gy_agreement_type type, int but, int coordinator, const struct gy_blob *blob);
+/* The instance's proposal is its outcome, as this rank learnt from `from`. Passed on to the members; one that learns of it
  * before it enters keeps it for who asks, and for itself. */
-void gy_session_decide(struct gy_council *council, struct gy_session *session, int from);
+void gy_instance_decide(struct gy_agreement *agreement, struct gy_instance *instance, int from);
 
 /* agreement_instances.c. */
 void gy_blob_set(struct gy_blob *blob, struct gy_blob to);
 bool gy_blob_copy(struct gy_blob *blob, const uint8_t *bytes, size_t size); /* false: no memory, and it is as it was */
-struct gy_session *gy_session_find(struct gy_council *council, uint32_t comm, uint32_t number);
-struct gy_session *gy_session_make(struct gy_council *council, uint32_t comm, uint32_t number); /* NULL: no memory */
-/* What nobody can ask for who is in, or just before, session `number`: they could not have ended without it. */
-void gy_sessions_forget(struct gy_council *council, uint32_t comm, uint32_t number);
+struct gy_instance *gy_instance_find(struct gy_agreement *agreement, uint32_t comm, uint32_t number);
+struct gy_instance *gy_instance_make(struct gy_agreement *agreement, uint32_t comm,
+                                     uint32_t number); /* NULL: no memory */
+/* What nobody can ask for who is in, or just before, instance `number`: they could not have ended without it. */
+void gy_instances_forget(struct gy_agreement *agreement, uint32_t comm, uint32_t number);
 
-/* agreement_codec.c. encode: the message's length; `body_p` has room for gy_council_message_most. decode: false, nonsense. */
-size_t gy_council_encode(const struct gy_council_message *message, uint8_t *body_p, size_t room);
-bool gy_council_decode(uint8_t *body, size_t bytes, int size, struct gy_council_message *message_p);
+/* agreement_codec.c. encode: the message's length; `body_p` has room for gy_agreement_message_most. decode: false, nonsense. */
+size_t gy_agreement_encode(const struct gy_agreement_message *message, uint8_t *body_p, size_t room);
+bool gy_agreement_decode(uint8_t *body, size_t bytes, int size, struct gy_agreement_message *message_p);
 size_t gy_outcome_most(int size);
-size_t gy_outcome_encode(const struct gy_outcome *outcome, const struct gy_word *const *words, uint8_t *blob_p,
-                         size_t room);
+size_t gy_outcome_encode(const struct gy_outcome *outcome, const struct gy_agreement_input *const *words,
+                         uint8_t *blob_p, size_t room);
 /* Is it an outcome, and are all that took part among `members` (ascending; NULL: ranks of the world)? */
 bool gy_outcome_check(const uint8_t *blob, size_t bytes, int size, const int *members, int count);
 /* Room for `count` members, to be freed by gy_outcome_free. false: no memory, and nothing is held. */
@@ -106,14 +107,14 @@ bool gy_outcome_decode(const uint8_t *blob, size_t bytes, int size, struct gy_ou
 
 /* quorum.c. */
 /* Of all members the lowest that lives as far as we know. */
-int gy_session_chair(const struct gy_council *council, const struct gy_session *session);
-bool gy_session_lives(const struct gy_council *council, int rank);
+int gy_instance_coordinator(const struct gy_agreement *agreement, const struct gy_instance *instance);
+bool gy_instance_is_alive(const struct gy_agreement *agreement, int rank);
 /* Are those who live enough to go on? */
-bool gy_session_enough(const struct gy_council *council, const struct gy_session *session);
+bool gy_instance_has_quorum(const struct gy_agreement *agreement, const struct gy_instance *instance);
 /* Connects to `rank` and judges its silence. */
-void gy_session_watch(struct gy_council *council, struct gy_session *session, int rank, int64_t now);
+void gy_instance_watch(struct gy_agreement *agreement, struct gy_instance *instance, int rank, int64_t now);
 /* Has `rank` ended with an error what this rank takes part in? Then it has failed, whichever came first. */
-void gy_session_judge_quit(struct gy_council *council, const struct gy_session *session, int rank);
-int64_t gy_session_beat_interval(const struct gy_council *council);
+void gy_instance_check_quit(struct gy_agreement *agreement, const struct gy_instance *instance, int rank);
+int64_t gy_instance_beat_interval(const struct gy_agreement *agreement);
 
 #endif

@@ -1,5 +1,5 @@
 /* What members of an agreement say to each other, and what a message does where it is heard. agreement.c has the algorithm
- * and the argument for it; here every message is taken by itself, at any time, also of a session that this rank has not
+ * and the argument for it; here every message is taken by itself, at any time, also of a instance that this rank has not
  * entered yet. Nothing is promised or accepted that could not be kept in memory: it is told again. */
 #include <string.h>
 
@@ -9,177 +9,180 @@
 
 /* ---- saying ---- */
 
-static size_t compose(struct gy_council *council, const struct gy_session *session, enum gy_council_type type,
-                      int chair, const struct gy_blob *blob)
+static size_t compose(struct gy_agreement *agreement, const struct gy_instance *instance, enum gy_agreement_type type,
+                      int coordinator, const struct gy_blob *blob)
 {
-    bool inside = session->word.kind != GY_COUNCIL_ENDS || council->waits;
-    enum gy_council_part part = session->quit       ? GY_PART_QUIT
-                                : !session->entered ? GY_PART_NONE
-                                : inside            ? GY_PART_TAKES
-                                                    : GY_PART_AWAY;
-    struct gy_council_message message = {.type = (uint8_t)type,
-                                         .comm = session->comm,
-                                         .number = session->number,
-                                         .chair = chair,
-                                         .part = part,
-                                         .accepted = session->accepted,
-                                         .word = session->word,
-                                         .blob = blob ? blob->bytes : NULL,
-                                         .blob_bytes = blob ? blob->size : 0};
+    bool inside = instance->input.kind != GY_AGREEMENT_UNIFORM || agreement->waits;
+    enum gy_agreement_part part = instance->quit       ? GY_PART_QUIT
+                                  : !instance->entered ? GY_PART_NONE
+                                  : inside             ? GY_PART_TAKES
+                                                       : GY_PART_AWAY;
+    struct gy_agreement_message message = {.type = (uint8_t)type,
+                                           .comm = instance->comm,
+                                           .number = instance->number,
+                                           .coordinator = coordinator,
+                                           .part = part,
+                                           .accepted = instance->accepted,
+                                           .input = instance->input,
+                                           .blob = blob ? blob->bytes : NULL,
+                                           .blob_bytes = blob ? blob->size : 0};
 
-    return gy_council_encode(&message, council->body, gy_council_message_most(council->world->size));
+    return gy_agreement_encode(&message, agreement->body, gy_agreement_message_most(agreement->world->size));
 }
 
-bool gy_session_say(struct gy_council *council, const struct gy_session *session, enum gy_council_type type, int to,
-                    int chair, const struct gy_blob *blob)
+bool gy_instance_send(struct gy_agreement *agreement, const struct gy_instance *instance, enum gy_agreement_type type,
+                      int to, int coordinator, const struct gy_blob *blob)
 {
-    return gy_overlay_send(council->overlay, to, council->body, compose(council, session, type, chair, blob));
+    return gy_overlay_send(agreement->overlay, to, agreement->body,
+                           compose(agreement, instance, type, coordinator, blob));
 }
 
-void gy_session_say_all(struct gy_council *council, const struct gy_session *session, enum gy_council_type type,
-                        int but, int chair, const struct gy_blob *blob)
+void gy_instance_send_all(struct gy_agreement *agreement, const struct gy_instance *instance,
+                          enum gy_agreement_type type, int but, int coordinator, const struct gy_blob *blob)
 {
-    size_t bytes = compose(council, session, type, chair, blob);
+    size_t bytes = compose(agreement, instance, type, coordinator, blob);
 
-    for (int i = 0; i < session->count; i++) {
-        if (session->members[i] != but && session->members[i] != council->world->rank)
-            gy_overlay_send(council->overlay, session->members[i], council->body, bytes);
+    for (int i = 0; i < instance->count; i++) {
+        if (instance->members[i] != but && instance->members[i] != agreement->world->rank)
+            gy_overlay_send(agreement->overlay, instance->members[i], agreement->body, bytes);
     }
 }
 
-void gy_session_decide(struct gy_council *council, struct gy_session *session, int from)
+void gy_instance_decide(struct gy_agreement *agreement, struct gy_instance *instance, int from)
 {
-    if (session->decided)
+    if (instance->decided)
         return;
-    session->decided = true;
-    gy_session_say_all(council, session, GY_COUNCIL_DECIDE, from, session->accepted, &session->proposal);
+    instance->decided = true;
+    gy_instance_send_all(agreement, instance, GY_AGREEMENT_DECIDE, from, instance->accepted, &instance->proposal);
 }
 
 /* ---- hearing ---- */
 
-/* Is this an outcome, and one of the session's members, as far as they are known? */
-static bool is_outcome(const struct gy_council *council, const struct gy_session *session,
-                       const struct gy_council_message *message, int from)
+/* Is this an outcome, and one of the instance's members, as far as they are known? */
+static bool is_outcome(const struct gy_agreement *agreement, const struct gy_instance *instance,
+                       const struct gy_agreement_message *message, int from)
 {
-    if (gy_outcome_check(message->blob, message->blob_bytes, council->world->size, session->members, session->count))
+    if (gy_outcome_check(message->blob, message->blob_bytes, agreement->world->size, instance->members,
+                         instance->count))
         return true;
     gy_log(GY_LOG_WARN, "rank %d told an outcome of an agreement that is not understood", from);
     return false;
 }
 
-static void hear_join(struct gy_council *council, struct gy_session *session, int from,
-                      const struct gy_council_message *message)
+static void hear_join(struct gy_agreement *agreement, struct gy_instance *instance, int from,
+                      const struct gy_agreement_message *message)
 {
-    struct gy_seat *seat = &session->seats[from];
+    struct gy_tree_position *position = &instance->positions[from];
 
-    if (session->decided) {
-        gy_session_say(council, session, GY_COUNCIL_DECIDE, from, session->accepted, &session->proposal);
+    if (instance->decided) {
+        gy_instance_send(agreement, instance, GY_AGREEMENT_DECIDE, from, instance->accepted, &instance->proposal);
         return;
     }
-    if (message->chair != council->world->rank)
+    if (message->coordinator != agreement->world->rank)
         return;
-    if (message->accepted > session->best) {
-        if (!is_outcome(council, session, message, from) ||
-            !gy_blob_copy(&session->best_proposal, message->blob, message->blob_bytes))
+    if (message->accepted > instance->best) {
+        if (!is_outcome(agreement, instance, message, from) ||
+            !gy_blob_copy(&instance->best_proposal, message->blob, message->blob_bytes))
             return; /* it has not joined before I know what it has accepted: it tells me again */
-        session->best = message->accepted;
+        instance->best = message->accepted;
     }
-    if (!seat->joined)
-        seat->word = message->word;
-    seat->joined = true;
-    seat->proposed = seat->accepted; /* what it was told may have been lost on it, for want of memory */
-    gy_session_say(council, session, GY_COUNCIL_BEAT, from, council->world->rank, NULL);
+    if (!position->joined)
+        position->input = message->input;
+    position->joined = true;
+    position->proposed = position->accepted; /* what it was told may have been lost on it, for want of memory */
+    gy_instance_send(agreement, instance, GY_AGREEMENT_BEAT, from, agreement->world->rank, NULL);
 }
 
-static void hear_propose(struct gy_council *council, struct gy_session *session, int from,
-                         const struct gy_council_message *message)
+static void hear_propose(struct gy_agreement *agreement, struct gy_instance *instance, int from,
+                         const struct gy_agreement_message *message)
 {
-    if (session->decided || session->quit || !session->entered || message->chair != from || from < session->promised ||
-        !gy_session_lives(council, from) || !is_outcome(council, session, message, from))
+    if (instance->decided || instance->quit || !instance->entered || message->coordinator != from ||
+        from < instance->promised || !gy_instance_is_alive(agreement, from) ||
+        !is_outcome(agreement, instance, message, from))
         return;
-    if (session->accepted != from && !gy_blob_copy(&session->proposal, message->blob, message->blob_bytes))
+    if (instance->accepted != from && !gy_blob_copy(&instance->proposal, message->blob, message->blob_bytes))
         return; /* no memory: not accepted; it is told again */
-    session->promised = session->accepted = from;
-    gy_session_say(council, session, GY_COUNCIL_ACCEPT, from, from, NULL);
+    instance->promised = instance->accepted = from;
+    gy_instance_send(agreement, instance, GY_AGREEMENT_ACCEPT, from, from, NULL);
 }
 
-static void hear_decide(struct gy_council *council, struct gy_session *session, int from,
-                        const struct gy_council_message *message)
+static void hear_decide(struct gy_agreement *agreement, struct gy_instance *instance, int from,
+                        const struct gy_agreement_message *message)
 {
-    if (session->decided || !is_outcome(council, session, message, from) ||
-        !gy_blob_copy(&session->proposal, message->blob, message->blob_bytes))
+    if (instance->decided || !is_outcome(agreement, instance, message, from) ||
+        !gy_blob_copy(&instance->proposal, message->blob, message->blob_bytes))
         return;
-    session->accepted = message->chair;
-    gy_session_decide(council, session, from);
+    instance->accepted = message->coordinator;
+    gy_instance_decide(agreement, instance, from);
 }
 
 /* ASK, or a BEAT that calls: who knows the outcome tells it, and who has quit says so. What one says that has quit as well is
  * no question. */
-static void hear_question(struct gy_council *council, struct gy_session *session, int from,
-                          const struct gy_council_message *message)
+static void hear_question(struct gy_agreement *agreement, struct gy_instance *instance, int from,
+                          const struct gy_agreement_message *message)
 {
-    if (session->decided && message->type == GY_COUNCIL_ASK)
-        gy_session_say(council, session, GY_COUNCIL_DECIDE, from, session->accepted, &session->proposal);
-    else if (!session->decided && session->quit && message->part != GY_PART_QUIT)
-        gy_session_say(council, session, GY_COUNCIL_BEAT, from, GY_NOBODY, NULL);
+    if (instance->decided && message->type == GY_AGREEMENT_ASK)
+        gy_instance_send(agreement, instance, GY_AGREEMENT_DECIDE, from, instance->accepted, &instance->proposal);
+    else if (!instance->decided && instance->quit && message->part != GY_PART_QUIT)
+        gy_instance_send(agreement, instance, GY_AGREEMENT_BEAT, from, GY_NOBODY, NULL);
 }
 
 /* Would this rank end every agreement of that communicator with an error? Then it need not have come to one, nor remember that it
  * has quit one long ago, to say so. */
-static bool takes_no_part(const struct gy_council *council, uint32_t comm)
+static bool takes_no_part(const struct gy_agreement *agreement, uint32_t comm)
 {
-    return council->out[0] || council->parted || (council->outside && comm & GY_COUNCIL_OF_ENDS);
+    return agreement->out[0] || agreement->no_quorum || (agreement->outside && comm & GY_AGREEMENT_OF_UNIFORM);
 }
 
-/* Of a session that this rank holds nothing of. It may be short of memory: this needs none here. Answered like a question, or who
+/* Of a instance that this rank holds nothing of. It may be short of memory: this needs none here. Answered like a question, or who
  * waits for this rank would do so until a clock says otherwise. */
-static void deny(struct gy_council *council, int from, const struct gy_council_message *message)
+static void deny(struct gy_agreement *agreement, int from, const struct gy_agreement_message *message)
 {
-    struct gy_council_message denial = {.type = GY_COUNCIL_BEAT,
-                                        .comm = message->comm,
-                                        .number = message->number,
-                                        .chair = GY_NOBODY,
-                                        .part = GY_PART_QUIT};
+    struct gy_agreement_message denial = {.type = GY_AGREEMENT_BEAT,
+                                          .comm = message->comm,
+                                          .number = message->number,
+                                          .coordinator = GY_NOBODY,
+                                          .part = GY_PART_QUIT};
     uint8_t body[32];
 
-    if (message->part != GY_PART_QUIT && message->type != GY_COUNCIL_DECIDE)
-        gy_overlay_send(council->overlay, from, body, gy_council_encode(&denial, body, sizeof(body)));
+    if (message->part != GY_PART_QUIT && message->type != GY_AGREEMENT_DECIDE)
+        gy_overlay_send(agreement->overlay, from, body, gy_agreement_encode(&denial, body, sizeof(body)));
 }
 
-void gy_council_hear(void *user, int from, uint8_t *body, size_t bytes)
+void gy_agreement_receive(void *user, int from, uint8_t *body, size_t bytes)
 {
-    struct gy_council *council = user;
-    struct gy_council_message message;
-    struct gy_session *session;
+    struct gy_agreement *agreement = user;
+    struct gy_agreement_message message;
+    struct gy_instance *instance;
     bool none, over;
 
-    if (!gy_council_decode(body, bytes, council->world->size, &message)) {
+    if (!gy_agreement_decode(body, bytes, agreement->world->size, &message)) {
         gy_log(GY_LOG_WARN, "rank %d sent a message about an agreement that is not understood", from);
         return;
     }
-    none = takes_no_part(council, message.comm);
-    session = none || message.type == GY_COUNCIL_ASK ? gy_session_find(council, message.comm, message.number)
-                                                     : gy_session_make(council, message.comm, message.number);
-    if (!session) {
+    none = takes_no_part(agreement, message.comm);
+    instance = none || message.type == GY_AGREEMENT_ASK ? gy_instance_find(agreement, message.comm, message.number)
+                                                        : gy_instance_make(agreement, message.comm, message.number);
+    if (!instance) {
         if (none)
-            deny(council, from, &message);
+            deny(agreement, from, &message);
         return;
     }
-    session->quit |= none && !session->entered && !session->decided;
-    session->seats[from].heard = gy_now();
-    session->seats[from].entered |= message.part != GY_PART_NONE;
-    session->seats[from].quit |= message.part == GY_PART_QUIT;
-    session->seats[from].away = message.part == GY_PART_AWAY;
-    over = session->quit && !session->decided; /* a JOIN is then a question */
-    if (message.type == GY_COUNCIL_JOIN && !over)
-        hear_join(council, session, from, &message);
-    else if (message.type == GY_COUNCIL_PROPOSE)
-        hear_propose(council, session, from, &message);
-    else if (message.type == GY_COUNCIL_ACCEPT)
-        session->seats[from].accepted |= message.chair == council->world->rank;
-    else if (message.type == GY_COUNCIL_DECIDE)
-        hear_decide(council, session, from, &message);
+    instance->quit |= none && !instance->entered && !instance->decided;
+    instance->positions[from].heard = gy_now();
+    instance->positions[from].entered |= message.part != GY_PART_NONE;
+    instance->positions[from].quit |= message.part == GY_PART_QUIT;
+    instance->positions[from].away = message.part == GY_PART_AWAY;
+    over = instance->quit && !instance->decided; /* a JOIN is then a question */
+    if (message.type == GY_AGREEMENT_JOIN && !over)
+        hear_join(agreement, instance, from, &message);
+    else if (message.type == GY_AGREEMENT_PROPOSE)
+        hear_propose(agreement, instance, from, &message);
+    else if (message.type == GY_AGREEMENT_ACCEPT)
+        instance->positions[from].accepted |= message.coordinator == agreement->world->rank;
+    else if (message.type == GY_AGREEMENT_DECIDE)
+        hear_decide(agreement, instance, from, &message);
     else
-        hear_question(council, session, from, &message);
-    gy_session_judge_quit(council, session, from);
+        hear_question(agreement, instance, from, &message);
+    gy_instance_check_quit(agreement, instance, from);
 }

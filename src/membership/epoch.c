@@ -14,8 +14,8 @@ gyre_status gy_epoch_prepare(struct gy_world *world, struct gy_error *error)
 
     if (status != GYRE_SUCCESS)
         return status;
-    world->council = gy_council_make(world->spare, world);
-    return world->council ? GYRE_SUCCESS : gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for agreements");
+    world->agreement = gy_agreement_make(world->spare, world);
+    return world->agreement ? GYRE_SUCCESS : gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for agreements");
 }
 
 gyre_status gy_world_open(const gyre_config *user, struct gy_config *config, struct gy_poller *poller,
@@ -30,13 +30,13 @@ gyre_status gy_world_open(const gyre_config *user, struct gy_config *config, str
     gy_log_set_rank(identity.rank);
     world = gy_world_make(identity.rank, identity.size, 1, config, poller);
     if (world)
-        world->house = gy_house_make(&identity, config);
-    if (world && world->house)
+        world->join_address = gy_join_address_make(&identity, config);
+    if (world && world->join_address)
         status = gy_epoch_prepare(world, error);
     else
         status = gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for %d members", identity.size);
     if (status == GYRE_SUCCESS)
-        status = gy_world_meet(world, &identity, error);
+        status = gy_world_bootstrap(world, &identity, error);
     gy_identity_end(&identity);
     if (status == GYRE_SUCCESS)
         *world_p = world;
@@ -50,11 +50,11 @@ static void world_end(struct gy_world *world, bool forked)
     if (!world)
         return;
     gy_overlay_abandon(world->spare); /* only memory, nothing is open */
-    gy_council_free(world->council);
+    gy_agreement_free(world->agreement);
     if (forked)
-        gy_house_abandon(world->house);
+        gy_join_address_abandon(world->join_address);
     else
-        gy_house_free(world->house);
+        gy_join_address_free(world->join_address);
     gy_world_release(world, forked);
 }
 

@@ -4,26 +4,26 @@
 
 #include "bootstrap/world.h"
 
-struct gy_house;
+struct gy_join_address;
 
 /* Reads who this process is and meets the others. Blocks at most config->meet_timeout_ns. `user` may be NULL. On failure nothing is left;
  * one that comes when others may have been let go already is world->doom, with which gy_overlay_create fails. config and poller stay the
  * caller's and outlive the world. */
 gyre_status gy_world_open(const gyre_config *user, struct gy_config *config, struct gy_poller *poller,
                           struct gy_world **world_p, struct gy_error *error);
-void gy_world_free(struct gy_world *world);    /* closes the door; NULL is allowed */
+void gy_world_free(struct gy_world *world);    /* closes the listener; NULL is allowed */
 void gy_world_abandon(struct gy_world *world); /* the same in a forked child, where the poller is the parent's */
 /* Has the memory for overlay and agreement before the meeting, between which and the overlay nothing may fail. */
 gyre_status gy_epoch_prepare(struct gy_world *world, struct gy_error *error);
 
-/* next_epoch.c: the next epoch of a world, made by some of its members. First each of them opens a door for it, whose
+/* next_epoch.c: the next epoch of a world, made by some of its members. First each of them opens a listener for it, whose
  * place is part of `own`; then, when all know all records and what the key is made of, the world. */
 struct gy_next_world {
-    struct gy_door *door;
+    struct gy_listener *listener;
     struct gy_member own;
 };
 gyre_status gy_world_next_prepare(const struct gy_world *old, struct gy_next_world *next_p, struct gy_error *error);
-/* The same with a door in any case, at `own` (port 0): for who may be alone now and will not be. */
+/* The same with a listener in any case, at `own` (port 0): for who may be alone now and will not be. */
 gyre_status gy_world_next_prepare_at(const struct gy_member *own, const struct sockaddr_storage *at,
                                      const struct gy_config *config, struct gy_next_world *next_p,
                                      struct gy_error *error);
@@ -34,14 +34,14 @@ struct gy_next_plan {
     uint64_t job;
     const uint8_t *salt; /* [GY_KEY_BYTES] */
     const struct gy_member *members;
-    bool grown; /* newcomers are among them: the key is of the secret, which they know, and not of the old epoch's */
+    bool grown;     /* joiners are among them: the key is of the secret, which they know, and not of the old epoch's */
     int64_t looked; /* as in struct gy_world */
 };
 gyre_status gy_world_next(const struct gy_world *old, struct gy_next_world *next, const struct gy_next_plan *plan,
                           struct gy_config *config, struct gy_poller *poller, struct gy_world **world_p,
                           struct gy_error *error);
-/* The same for a newcomer, which has no old world. Takes over `house`. */
-gyre_status gy_world_enter(struct gy_house *house, uint32_t epoch, struct gy_next_world *next,
+/* The same for a joiner, which has no old world. Takes over `join address`. */
+gyre_status gy_world_enter(struct gy_join_address *join_address, uint32_t epoch, struct gy_next_world *next,
                            const struct gy_next_plan *plan, struct gy_config *config, struct gy_poller *poller,
                            struct gy_world **world_p, struct gy_error *error);
 

@@ -1,15 +1,15 @@
 /* Who takes no part any more, and is that proved?
  *
  *   verdict    the first failure of the world: ends what is under way on every rank
- *   fates      all failures, one per rank: what those who go on have to know
+ *   failures      all failures, one per rank: what those who go on have to know
  *
- * A fate is proved when the kernel of its host has said that the process is gone (a pidfd; where there is none, the end of a
- * socket without a word; a door that is refused), or the rank itself that it leaves. A rank that is stalled, late or out of reach may live
+ * A failure is proved when the kernel of its host has said that the process is gone (a pidfd; where there is none, the end of a
+ * socket without a word; a listener that is refused), or the rank itself that it leaves. A rank that is stalled, late or out of reach may live
  * and think the same of us: it is out, but it still counts when those who go on ask whether they are enough (agreement.h).
  *
  * Who has been told that it is out itself judges nobody any more: of two ranks that have lost each other one stays.
  *
- * Invariant. The first fate of a rank stays; only a proof of death may follow it, and none follows UNREACHABLE: what a
+ * Invariant. The first failure of a rank stays; only a proof of death may follow it, and none follows UNREACHABLE: what a
  * network that is whole again lets us see of the other side comes too late, for that side may have gone on by then. */
 #include <stdio.h>
 #include <string.h>
@@ -20,61 +20,61 @@
 #include "membership/overlay_internal.h"
 #include "net/byte_codec.h"
 
-#define FATE_HEAD 6
+#define FAILURE_HEAD 6
 
-const struct gy_fate *gy_overlay_fate(const struct gy_overlay *overlay, int rank)
+const struct gy_failed_rank *gy_overlay_failure(const struct gy_overlay *overlay, int rank)
 {
-    return &overlay->fates[rank];
+    return &overlay->failures[rank];
 }
 
-int64_t gy_overlay_fates_changed(const struct gy_overlay *overlay)
+int64_t gy_overlay_failures_changed(const struct gy_overlay *overlay)
 {
-    return overlay->suspects > 0 || overlay->doubted ? gy_now() : overlay->fates_changed;
+    return overlay->suspects > 0 || overlay->doubted ? gy_now() : overlay->failures_changed;
 }
 
-bool gy_fate_learn(struct gy_overlay *overlay, int rank, gyre_status status, bool proved, const char *why)
+bool gy_failure_learn(struct gy_overlay *overlay, int rank, gyre_status status, bool proved, const char *why)
 {
-    struct gy_fate *fate = &overlay->fates[rank];
-    bool first = fate->status == GYRE_SUCCESS;
+    struct gy_failed_rank *failure = &overlay->failures[rank];
+    bool first = failure->status == GYRE_SUCCESS;
 
-    if (!first && (!proved || fate->proved || fate->status == GYRE_PEER_UNREACHABLE))
+    if (!first && (!proved || failure->proved || failure->status == GYRE_PEER_UNREACHABLE))
         return false;
-    fate->proved = proved;
-    overlay->fates_changed = gy_now();
+    failure->proved = proved;
+    overlay->failures_changed = gy_now();
     if (!first)
         return true;
-    fate->status = status;
-    fate->when = overlay->fates_changed;
-    fate->why = gy_alloc(strlen(why) + 1);
-    if (fate->why)
-        memcpy(fate->why, why, strlen(why) + 1);
+    failure->status = status;
+    failure->when = overlay->failures_changed;
+    failure->why = gy_alloc(strlen(why) + 1);
+    if (failure->why)
+        memcpy(failure->why, why, strlen(why) + 1);
     return true;
 }
 
-static void send_fate(struct gy_neighbour *to, int rank)
+static void send_failure(struct gy_neighbour *to, int rank)
 {
-    const struct gy_fate *fate = &to->overlay->fates[rank];
-    const char *why = fate->why ? fate->why : "";
+    const struct gy_failed_rank *failure = &to->overlay->failures[rank];
+    const char *why = failure->why ? failure->why : "";
     size_t length = strnlen(why, GY_OVERLAY_TEXT);
-    uint8_t body[FATE_HEAD + GY_OVERLAY_TEXT];
+    uint8_t body[FAILURE_HEAD + GY_OVERLAY_TEXT];
     struct gy_wire wire = gy_wire_over(body, sizeof(body));
 
     gy_wire_put(&wire, (uint32_t)rank, 4);
-    gy_wire_put(&wire, fate->status, 1);
-    gy_wire_put(&wire, fate->proved, 1);
+    gy_wire_put(&wire, failure->status, 1);
+    gy_wire_put(&wire, failure->proved, 1);
     gy_wire_put_bytes(&wire, why, length);
-    gy_stream_send(&to->stream, GY_OVERLAY_FATE, body, FATE_HEAD + length);
+    gy_stream_send(&to->stream, GY_OVERLAY_FAILURE, body, FAILURE_HEAD + length);
 }
 
-void gy_fate_flood(struct gy_overlay *overlay, int rank, const struct gy_neighbour *from)
+void gy_failure_flood(struct gy_overlay *overlay, int rank, const struct gy_neighbour *from)
 {
     for (int i = 0; i < overlay->count; i++) {
         if (overlay->neighbours[i] != from)
-            send_fate(overlay->neighbours[i], rank);
+            send_failure(overlay->neighbours[i], rank);
     }
 }
 
-void gy_fate_hear(struct gy_neighbour *from, uint8_t *body, size_t bytes)
+void gy_failure_receive(struct gy_neighbour *from, uint8_t *body, size_t bytes)
 {
     struct gy_overlay *overlay = from->overlay;
     struct gy_wire wire = gy_wire_over(body, bytes);
@@ -82,51 +82,52 @@ void gy_fate_hear(struct gy_neighbour *from, uint8_t *body, size_t bytes)
     bool proved = gy_wire_get(&wire, 1) != 0;
     char why[GY_OVERLAY_TEXT + 1];
 
-    if (wire.bad || bytes > FATE_HEAD + GY_OVERLAY_TEXT || rank >= (uint32_t)overlay->world->size ||
+    if (wire.bad || bytes > FAILURE_HEAD + GY_OVERLAY_TEXT || rank >= (uint32_t)overlay->world->size ||
         status < GYRE_PEER_DEAD || status > GYRE_PEER_LEFT)
         return;
-    memcpy(why, wire.at, bytes - FATE_HEAD);
-    why[bytes - FATE_HEAD] = '\0';
+    memcpy(why, wire.at, bytes - FAILURE_HEAD);
+    why[bytes - FAILURE_HEAD] = '\0';
     proved &= (int)rank != overlay->world->rank; /* we live, but not with them */
-    if (gy_fate_learn(overlay, (int)rank, (gyre_status)status, proved, why))
-        gy_fate_flood(overlay, (int)rank, from);
+    if (gy_failure_learn(overlay, (int)rank, (gyre_status)status, proved, why))
+        gy_failure_flood(overlay, (int)rank, from);
 }
 
-void gy_fate_catch_up(struct gy_neighbour *neighbour)
+void gy_failure_catch_up(struct gy_neighbour *neighbour)
 {
     for (int rank = 0; rank < neighbour->overlay->world->size; rank++) {
-        const struct gy_fate *fate = &neighbour->overlay->fates[rank];
+        const struct gy_failed_rank *failure = &neighbour->overlay->failures[rank];
 
-        if (fate->status != GYRE_SUCCESS && fate->status != GYRE_PEER_LEFT) /* goodbyes are told for themselves */
-            send_fate(neighbour, rank);
+        if (failure->status != GYRE_SUCCESS &&
+            failure->status != GYRE_PEER_LEFT) /* leave messages are told for themselves */
+            send_failure(neighbour, rank);
     }
 }
 
-void gy_fate_of_verdict(struct gy_overlay *overlay, gyre_status status, int rank, const char *why,
-                        const struct gy_neighbour *from)
+void gy_failure_of_report(struct gy_overlay *overlay, gyre_status status, int rank, const char *why,
+                          const struct gy_neighbour *from)
 {
     if (status == GYRE_MEETING_FAILED) /* it was at the meeting, and did not come afterwards */
         status = GYRE_PEER_LATE;
     if (status != GYRE_PEER_DEAD && status != GYRE_PEER_UNREACHABLE && status != GYRE_PEER_STALLED &&
         status != GYRE_PEER_LATE)
         return;
-    if (!from && overlay->fates[overlay->world->rank].status != GYRE_SUCCESS)
+    if (!from && overlay->failures[overlay->world->rank].status != GYRE_SUCCESS)
         return;
-    if (gy_fate_learn(overlay, rank, status, false, why) && !from)
-        gy_fate_flood(overlay, rank, NULL);
+    if (gy_failure_learn(overlay, rank, status, false, why) && !from)
+        gy_failure_flood(overlay, rank, NULL);
 }
 
-void gy_overlay_condemn(struct gy_overlay *overlay, int rank, gyre_status status, const char *why)
+void gy_overlay_declare_failed(struct gy_overlay *overlay, int rank, gyre_status status, const char *why)
 {
-    if (!gy_fate_learn(overlay, rank, status, false, why))
+    if (!gy_failure_learn(overlay, rank, status, false, why))
         return;
     gy_log(GY_LOG_ERROR, "%s", why);
-    gy_fate_flood(overlay, rank, NULL);
+    gy_failure_flood(overlay, rank, NULL);
 }
 
-void gy_fates_free(struct gy_overlay *overlay)
+void gy_failures_free(struct gy_overlay *overlay)
 {
-    for (int rank = 0; overlay->fates && rank < overlay->world->size; rank++)
-        gy_free(overlay->fates[rank].why);
-    gy_free(overlay->fates);
+    for (int rank = 0; overlay->failures && rank < overlay->world->size; rank++)
+        gy_free(overlay->failures[rank].why);
+    gy_free(overlay->failures);
 }

@@ -1,13 +1,13 @@
 /* Connections of the overlay, and what is seen through them while they last.
  *
- *   end of file without goodbye ──► death
- *   pidfd says gone ──► what it said last is read; neither goodbye nor end of file within 40 ms ──► death
- *   its door is closed ──► its neighbours know whether it died or left, and tell when they are inside gyre; where none of
+ *   end of file without a leave message ──► death
+ *   pidfd says gone ──► what it said last is read; neither a leave message nor end of file within 40 ms ──► death
+ *   its listener is closed ──► its neighbours know whether it died or left, and tell when they are inside gyre; where none of
  *                          them is there any more: 40 ms ──► death
  *
  * Where there is a pidfd, only that proves it: a connection may be cut between two processes of one host that live.
  *
- * Invariant. A goodbye travels in front of the end of file, so an end without one is a death. A rank that lives therefore
+ * Invariant. A leave message travels in front of the end of file, so an end without one is a death. A rank that lives therefore
  * closes no connection of its own accord, but for one that its peer has replaced. */
 #include <errno.h>
 #include <poll.h>
@@ -22,10 +22,10 @@
 #include "membership/overlay_internal.h"
 #include "net/byte_codec.h"
 
-/* How long a goodbye, or its reason, may trail the end of a process or a closed door. Packets between two processes of one
+/* How long a leave message, or its reason, may trail the end of a process or a closed door. Packets between two processes of one
  * host may wait until the kernel has a core for them. Only a death whose sockets a forked child holds is told so late. */
 #define SUSPICION (40 * GY_MILLISECOND)
-#define GOODBYE_GRACE (GY_SECOND / 5)
+#define LEAVE_GRACE (GY_SECOND / 5)
 
 /* ---- end of a neighbour ---- */
 
@@ -62,12 +62,12 @@ void gy_neighbour_suspect(struct gy_neighbour *neighbour, int errnum)
 
 void gy_neighbour_end(struct gy_neighbour *neighbour, int errnum)
 {
-    if (neighbour->guest && !neighbour->introduced && !neighbour->suspect_since) {
+    if (neighbour->registrant && !neighbour->introduced && !neighbour->suspect_since) {
         gy_neighbour_suspect(neighbour, errnum); /* it may have left before it could say so here */
         return;
     }
     neighbour->ended = true;
-    if (neighbour->bystander && !neighbour->introduced) { /* it may have left, and said so to those whom it knew */
+    if (neighbour->witness && !neighbour->introduced) { /* it may have left, and said so to those whom it knew */
         neighbour->connected = false;
         neighbour->suspect_errnum = errnum ? errnum : ECONNRESET;
         return;
@@ -79,7 +79,7 @@ void gy_neighbour_end(struct gy_neighbour *neighbour, int errnum)
         neighbour->overlay->suspects--;
     }
     gy_flood_death(neighbour, errnum);
-    if (neighbour->overlay->fates[neighbour->rank].proved)
+    if (neighbour->overlay->failures[neighbour->rank].proved)
         gy_neighbour_unwatch(neighbour, &neighbour->pidfd);
 }
 
@@ -89,7 +89,7 @@ static void on_closed(void *user, struct gy_stream *stream, int errnum)
     gy_neighbour_end(user, errnum);
 }
 
-/* The process is gone. What it said last may still be on its way: read, and if there is neither goodbye nor end of file
+/* The process is gone. What it said last may still be on its way: read, and if there is neither a leave message nor end of file
  * (a forked child may hold the socket), judge in a moment. */
 static void on_pidfd(void *owner, uint32_t events)
 {
@@ -108,16 +108,16 @@ static void on_pidfd(void *owner, uint32_t events)
     suspect(neighbour);
 }
 
-/* As far as is known here: not where its door is closed, too. Who is not connected to it finds that out. */
+/* As far as is known here: not where its listener is closed, too. Who is not connected to it finds that out. */
 static bool is_there(struct gy_overlay *overlay, int rank)
 {
-    bool absent = rank == overlay->world->rank || overlay->left[rank] || overlay->fates[rank].status != GYRE_SUCCESS;
+    bool absent = rank == overlay->world->rank || overlay->left[rank] || overlay->failures[rank].status != GYRE_SUCCESS;
 
     for (int i = 0; !absent && i < overlay->count; i++)
         absent = overlay->neighbours[i]->rank == rank &&
                  (overlay->neighbours[i]->suspect_since || overlay->neighbours[i]->suspect_errnum);
     if (!absent)
-        gy_neighbour_acquaint(overlay, rank, false);
+        gy_neighbour_on_demand(overlay, rank, false);
     return !absent;
 }
 
@@ -140,7 +140,7 @@ static bool is_due(const struct gy_neighbour *neighbour, int64_t now)
 {
     struct gy_overlay *overlay = neighbour->overlay;
     int64_t since = now - neighbour->suspect_since;
-    bool known = overlay->left[neighbour->rank] || overlay->fates[neighbour->rank].status != GYRE_SUCCESS;
+    bool known = overlay->left[neighbour->rank] || overlay->failures[neighbour->rank].status != GYRE_SUCCESS;
 
     if (since < SUSPICION)
         return false;
@@ -150,7 +150,7 @@ static bool is_due(const struct gy_neighbour *neighbour, int64_t now)
     return since >= overlay->world->config->peer_timeout_ns;
 }
 
-void gy_neighbours_judge(struct gy_overlay *overlay)
+void gy_neighbours_check(struct gy_overlay *overlay)
 {
     int64_t now;
 
@@ -216,18 +216,18 @@ static void on_message(void *user, struct gy_stream *stream, uint8_t kind, uint8
     struct gy_wire wire = gy_wire_over(body, bytes);
 
     (void)stream;
-    if (kind == GY_OVERLAY_VERDICT)
-        gy_flood_hear_verdict(neighbour, body, bytes);
-    else if (kind == GY_OVERLAY_GOODBYE && bytes == GY_OVERLAY_GOODBYE_BODY)
-        gy_flood_hear_goodbye(neighbour, body, bytes);
-    else if (kind == GY_OVERLAY_FATE)
-        gy_fate_hear(neighbour, body, bytes);
+    if (kind == GY_OVERLAY_FIRST_FAILURE)
+        gy_flood_receive_failure(neighbour, body, bytes);
+    else if (kind == GY_OVERLAY_LEAVE && bytes == GY_OVERLAY_LEAVE_BODY)
+        gy_flood_receive_leave(neighbour, body, bytes);
+    else if (kind == GY_OVERLAY_FAILURE)
+        gy_failure_receive(neighbour, body, bytes);
     else if (kind == GY_OVERLAY_MESSAGE && overlay->on_message)
         overlay->on_message(overlay->message_user, neighbour->rank, body, bytes);
     else if (kind == GY_OVERLAY_ABORT)
-        gy_flood_hear_abort(neighbour, body, bytes);
-    else if (kind == GY_OVERLAY_ANNOUNCEMENT)
-        gy_announcement_hear(neighbour, body, bytes);
+        gy_flood_receive_abort(neighbour, body, bytes);
+    else if (kind == GY_OVERLAY_BROADCAST)
+        gy_broadcast_receive(neighbour, body, bytes);
     else if (kind == GY_OVERLAY_IDENTITY && bytes == 8)
         hear_identity(neighbour, gy_wire_get(&wire, 8));
     else
@@ -293,7 +293,7 @@ void gy_neighbour_connected(struct gy_neighbour *neighbour, int fd, const struct
                        neighbour, &error) != GYRE_SUCCESS) {
         neighbour->ended = true;
         gy_overlay_give_up(overlay, &error);
-        gy_stream_refuse(fd, keys, GY_OVERLAY_VERDICT, verdict, gy_flood_encode(&overlay->verdict, verdict));
+        gy_stream_refuse(fd, keys, GY_OVERLAY_FIRST_FAILURE, verdict, gy_flood_encode(&overlay->verdict, verdict));
         return;
     }
     neighbour->connected = true;
@@ -310,7 +310,7 @@ void gy_neighbour_connected(struct gy_neighbour *neighbour, int fd, const struct
 
 void gy_neighbours_flush(struct gy_overlay *overlay)
 {
-    int64_t deadline = gy_now() + GOODBYE_GRACE;
+    int64_t deadline = gy_now() + LEAVE_GRACE;
     bool flushed = false;
 
     while (!flushed && gy_now() < deadline) {

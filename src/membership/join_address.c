@@ -1,4 +1,4 @@
-/* Listeners of a house, and the file that leads to them.
+/* Listeners of a join address, and the file that leads to them.
  *
  *   own     a port of this process's own, in every member          what gyre_comm_get(comm, "meeting") says
  *   known   the port of the address at which the world first met   rank 0, where the address is one of its host
@@ -21,71 +21,75 @@
 
 #define NAMES 8 /* tries for a free name of a Unix socket */
 
-struct gy_house *gy_house_make(const struct gy_identity *identity, const struct gy_config *config)
+struct gy_join_address *gy_join_address_make(const struct gy_identity *identity, const struct gy_config *config)
 {
-    struct gy_house *house = gy_alloc_zero(1, sizeof(*house));
+    struct gy_join_address *join_address = gy_alloc_zero(1, sizeof(*join_address));
 
-    if (!house)
+    if (!join_address)
         return NULL;
-    memcpy(house->key, identity->key, sizeof(house->key));
-    house->label = identity->label;
-    house->local_only = !identity->has_secret && !identity->insecure;
-    house->address = identity->address;
-    house->own.fd = house->known.fd = -1;
-    house->settings_bytes = gy_config_shared(config, house->settings);
-    gy_random(&house->nonce, sizeof(house->nonce));
-    if (house->address.kind == GY_ADDRESS_NONE && !identity->exchange && *config->address)
-        gy_address_parse(config->address, &house->address); /* of a world of one, which has not met: it may be wrong */
-    return house;
+    memcpy(join_address->key, identity->key, sizeof(join_address->key));
+    join_address->label = identity->label;
+    join_address->local_only = !identity->has_secret && !identity->insecure;
+    join_address->address = identity->address;
+    join_address->own.fd = join_address->known.fd = -1;
+    join_address->settings_bytes = gy_config_shared(config, join_address->settings);
+    gy_random(&join_address->nonce, sizeof(join_address->nonce));
+    if (join_address->address.kind == GY_ADDRESS_NONE && !identity->exchange && *config->address)
+        gy_address_parse(config->address,
+                         &join_address->address); /* of a world of one, which has not met: it may be wrong */
+    return join_address;
 }
 
-bool gy_house_door_again(const struct gy_house_door *door, struct gy_house_door *door_p)
+bool gy_house_listener_again(const struct gy_house_listener *listener, struct gy_house_listener *listener_p)
 {
-    *door_p = *door;
-    if (door->fd >= 0)
-        door_p->fd = fcntl(door->fd, F_DUPFD_CLOEXEC, 0);
-    return door->fd < 0 || door_p->fd >= 0;
+    *listener_p = *listener;
+    if (listener->fd >= 0)
+        listener_p->fd = fcntl(listener->fd, F_DUPFD_CLOEXEC, 0);
+    return listener->fd < 0 || listener_p->fd >= 0;
 }
 
-struct gy_house *gy_house_inherit(const struct gy_house *house)
+struct gy_join_address *gy_join_address_inherit(const struct gy_join_address *join_address)
 {
-    struct gy_house *heir = gy_alloc(sizeof(*heir));
+    struct gy_join_address *heir = gy_alloc(sizeof(*heir));
 
     errno = ENOMEM;
     if (!heir)
         return NULL;
-    *heir = *house;
+    *heir = *join_address;
     heir->own.fd = heir->known.fd = -1;
     heir->handed = false;
-    if (gy_house_door_again(&house->own, &heir->own) && gy_house_door_again(&house->known, &heir->known))
+    if (gy_house_listener_again(&join_address->own, &heir->own) &&
+        gy_house_listener_again(&join_address->known, &heir->known))
         return heir;
-    gy_house_abandon(heir);
+    gy_join_address_abandon(heir);
     return NULL;
 }
 
-void gy_house_abandon(struct gy_house *house)
+void gy_join_address_abandon(struct gy_join_address *join_address)
 {
-    if (!house)
+    if (!join_address)
         return;
-    if (house->own.fd >= 0)
-        close(house->own.fd);
-    if (house->known.fd >= 0)
-        close(house->known.fd);
-    explicit_bzero(house->key, sizeof(house->key));
-    gy_free(house);
+    if (join_address->own.fd >= 0)
+        close(join_address->own.fd);
+    if (join_address->known.fd >= 0)
+        close(join_address->known.fd);
+    explicit_bzero(join_address->key, sizeof(join_address->key));
+    gy_free(join_address);
 }
 
-void gy_house_free(struct gy_house *house)
+void gy_join_address_free(struct gy_join_address *join_address)
 {
-    if (house && !house->handed && house->own.fd >= 0 && house->address.kind == GY_ADDRESS_FILE)
-        gy_rendezvous_remove(house->address.path, house->nonce);
-    gy_house_abandon(house);
+    if (join_address && !join_address->handed && join_address->own.fd >= 0 &&
+        join_address->address.kind == GY_ADDRESS_FILE)
+        gy_rendezvous_remove(join_address->address.path, join_address->nonce);
+    gy_join_address_abandon(join_address);
 }
 
-gyre_status gy_house_address(const struct gy_world *world, struct sockaddr_storage *own_p, struct gy_error *error)
+gyre_status gy_join_address_address(const struct gy_world *world, struct sockaddr_storage *own_p,
+                                    struct gy_error *error)
 {
     const struct gy_member *own = &world->members[world->rank];
-    const struct gy_address *address = &world->house->address;
+    const struct gy_address *address = &world->join_address->address;
     struct gy_error ignored = {.rank = -1, .quiet = true};
     struct sockaddr_storage towards;
     bool there;
@@ -95,11 +99,11 @@ gyre_status gy_house_address(const struct gy_world *world, struct sockaddr_stora
         gy_address_set_port(own_p, 0);
         return GYRE_SUCCESS;
     }
-    /* a world of one, which has no door yet */
+    /* a world of one, which has no listener yet */
     there = address->kind == GY_ADDRESS_TCP &&
             gy_address_resolve(address->host, address->port, &towards, &ignored) == GYRE_SUCCESS &&
             !(gy_address_is_name(address->host) && gy_address_is_loopback(&towards));
-    if (!there && world->house->local_only && !*world->config->interface) {
+    if (!there && world->join_address->local_only && !*world->config->interface) {
         *own_p = (struct sockaddr_storage){.ss_family = AF_INET};
         ((struct sockaddr_in *)own_p)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
         return GYRE_SUCCESS;
@@ -130,34 +134,34 @@ static int listen_local(struct gy_place *place)
     return fd;
 }
 
-gyre_status gy_house_open(struct gy_world *world, struct gy_error *error)
+gyre_status gy_join_address_open(struct gy_world *world, struct gy_error *error)
 {
-    struct gy_house *house = world->house;
+    struct gy_join_address *join_address = world->join_address;
     struct gy_place place = {0};
     gyre_status status;
     int fd;
 
-    house->used = true;
-    if (house->own.fd >= 0)
+    join_address->used = true;
+    if (join_address->own.fd >= 0)
         return GYRE_SUCCESS;
-    status = gy_house_address(world, &place.address, error);
+    status = gy_join_address_address(world, &place.address, error);
     if (status != GYRE_SUCCESS)
         return status;
-    fd = house->local_only ? listen_local(&place) : gy_socket_listen(&place);
+    fd = join_address->local_only ? listen_local(&place) : gy_socket_listen(&place);
     if (fd < 0)
         return gy_error_system(error, errno, "rank %d cannot listen for newcomers", world->rank);
-    house->own = (struct gy_house_door){fd, place};
+    join_address->own = (struct gy_house_listener){fd, place};
     return GYRE_SUCCESS;
 }
 
-static void announce_port(struct gy_house *house)
+static void announce_port(struct gy_join_address *join_address)
 {
     struct gy_error ignored = {.rank = -1, .quiet = true};
     struct gy_place place = {0};
-    const struct gy_address *address = &house->address;
+    const struct gy_address *address = &join_address->address;
     int fd;
 
-    if (house->known.fd >= 0 || address->port == 0 ||
+    if (join_address->known.fd >= 0 || address->port == 0 ||
         gy_address_resolve(address->host, address->port, &place.address, &ignored) != GYRE_SUCCESS)
         return;
     if (!gy_address_is_local(&place.address)) {
@@ -165,7 +169,7 @@ static void announce_port(struct gy_house *house)
                address->host, address->port);
         return;
     }
-    if (house->local_only)
+    if (join_address->local_only)
         gy_place_of_user(&place.address, &place);
     else if (gy_address_is_name(address->host))
         gy_address_any(address->port, &place.address);
@@ -174,39 +178,40 @@ static void announce_port(struct gy_house *house)
         gy_log(GY_LOG_INFO, "newcomers do not find this world at tcp://%s:%u: %s", address->host, address->port,
                strerror(errno));
     else
-        house->known = (struct gy_house_door){fd, place};
+        join_address->known = (struct gy_house_listener){fd, place};
 }
 
-static void announce_file(const struct gy_house *house)
+static void announce_file(const struct gy_join_address *join_address)
 {
     struct gy_error error = {.rank = -1, .quiet = true};
     struct gy_place place;
     uint64_t nonce;
     char why[320];
 
-    if (gy_rendezvous_read(house->address.path, house->local_only, &place, &nonce, why, sizeof(why)) &&
-        nonce == house->nonce)
+    if (gy_rendezvous_read(join_address->address.path, join_address->local_only, &place, &nonce, why, sizeof(why)) &&
+        nonce == join_address->nonce)
         return;
-    if (gy_rendezvous_write(house->address.path, &house->own.place, house->nonce, &error) != GYRE_SUCCESS)
+    if (gy_rendezvous_write(join_address->address.path, &join_address->own.place, join_address->nonce, &error) !=
+        GYRE_SUCCESS)
         gy_log(GY_LOG_WARN, "newcomers do not find this world: %.300s", error.text);
 }
 
-void gy_house_announce(struct gy_world *world)
+void gy_join_address_announce(struct gy_world *world)
 {
-    struct gy_house *house = world->house;
+    struct gy_join_address *join_address = world->join_address;
 
-    if (house->own.fd < 0)
+    if (join_address->own.fd < 0)
         return;
-    if (house->address.kind == GY_ADDRESS_TCP)
-        announce_port(house);
-    else if (house->address.kind == GY_ADDRESS_FILE)
-        announce_file(house);
+    if (join_address->address.kind == GY_ADDRESS_TCP)
+        announce_port(join_address);
+    else if (join_address->address.kind == GY_ADDRESS_FILE)
+        announce_file(join_address);
 }
 
-const char *gy_house_text(const struct gy_house *house, char text_p[GY_HOUSE_TEXT])
+const char *gy_join_address_text(const struct gy_join_address *join_address, char text_p[GY_JOIN_ADDRESS_TEXT])
 {
     char text[GY_ADDRESS_TEXT];
 
-    snprintf(text_p, GY_HOUSE_TEXT, "tcp://%s", gy_address_format(&house->own.place.address, text));
+    snprintf(text_p, GY_JOIN_ADDRESS_TEXT, "tcp://%s", gy_address_format(&join_address->own.place.address, text));
     return text_p;
 }

@@ -1,13 +1,13 @@
-/* A newcomer: from an address and the secret to a place in a world that is there.
+/* A joiner: from an address and the secret to a place in a world that is there.
  *
- *   LOOKING ──greeting, HELLO──► WAITING ──CALL, HERE──► WAITING ──WELCOME──► a world, epoch 2 or later
+ *   LOOKING ──handshake, HELLO──► WAITING ──CALL, HERE──► WAITING ──WELCOME──► a world, epoch 2 or later
  *      ▲  ▲  └ refused: the end, unless it may be somebody else's socket by now
  *      │  └── ELSEWHERE: there next, then at the address again
- *      └───── nobody there, or the socket ends, or rank 0 says nothing for too long: again, with another door and nonce
+ *      └───── nobody there, or the socket ends, or rank 0 says nothing for too long: again, with another listener and nonce
  *
- * Its own door is made before HELLO, which says where it is, and is opened when WELCOME has brought the key. Should the
+ * Its own listener is made before HELLO, which says where it is, and is opened when WELCOME has brought the key. Should the
  * socket end between the two, or rank 0 be silent for longer than its WAIT allows, the world may have counted it in: so the
- * door closes, which tells whoever looks for this newcomer in that epoch that it is not there, and the next HELLO says
+ * listener closes, which tells whoever looks for this joiner in that epoch that it is not there, and the next HELLO says
  * another one. So it does with a WELCOME that it hears after having been stopped for so long that the world has given it up
  * meanwhile (overlay_connect.c).
  *
@@ -31,29 +31,29 @@
 #define LOOK_EVERY (GY_SECOND / 4)
 #define PAUSE_LEAST (2 * GY_MILLISECOND)
 #define PAUSE_MOST (50 * GY_MILLISECOND)
-#define STALE_PATIENCE (2 * GY_SECOND) /* a file may lead to a stranger: it is read again for this long */
+#define STALE_TIMEOUT (2 * GY_SECOND) /* a file may lead to a stranger: it is read again for this long */
 #define SIZE_MOST 65536
 
 struct joiner {
     struct gy_config *config;
     struct gy_poller *poller;
     struct gy_identity identity;
-    struct gy_house *house; /* of the world to come */
-    struct gy_member own;   /* without its address */
+    struct gy_join_address *join_address; /* of the world to come */
+    struct gy_member own;                 /* without its address */
     struct gy_next_world next;
     struct gy_place place, elsewhere; /* where this attempt goes; where the next one shall */
     bool redirected, aside;           /* the next attempt goes elsewhere; this one has */
-    struct gy_greeting greeting;
-    bool greeted; /* the greeting is over */
+    struct gy_handshake_io handshake_io;
+    bool greeted; /* the handshake is over */
     int errnum;
     enum gy_refusal refusal;
     struct gy_unanswered unanswered;
     struct gy_stream stream;
-    bool lost;               /* the stream's end */
-    bool stale;              /* it has been stopped for too long since it said HERE */
-    bool forsaken;           /* rank 0 has said nothing for too long */
-    int64_t turned;          /* when it last looked */
-    int64_t heard, patience; /* when rank 0 last said something, and how long it may say nothing; 0: it has not said */
+    bool lost;              /* the stream's end */
+    bool stale;             /* it has been stopped for too long since it said HERE */
+    bool forsaken;          /* rank 0 has said nothing for too long */
+    int64_t turned;         /* when it last looked */
+    int64_t heard, timeout; /* when rank 0 last said something, and how long it may say nothing; 0: it has not said */
     int64_t deadline, first_refusal;
     char why[400];
     struct gy_world *world; /* when welcome */
@@ -78,7 +78,7 @@ static bool resolve(struct joiner *joiner, struct gy_place *place_p)
         snprintf(joiner->why, sizeof(joiner->why), "%.380s", error.text);
         return false;
     }
-    if (joiner->house->local_only && !gy_address_is_local(&place.address)) {
+    if (joiner->join_address->local_only && !gy_address_is_local(&place.address)) {
         gy_error_set(
             joiner->error, GYRE_BAD_CONFIGURATION, -1,
             "tcp://%s:%u is another host, and there is no secret: set GYRE_SECRET or GYRE_SECRET_FILE to the text "
@@ -86,7 +86,7 @@ static bool resolve(struct joiner *joiner, struct gy_place *place_p)
             address->host, address->port);
         return false;
     }
-    if (joiner->house->local_only)
+    if (joiner->join_address->local_only)
         gy_place_of_user(&place.address, &place);
     *place_p = place;
     return true;
@@ -100,8 +100,8 @@ static bool find_place(struct joiner *joiner, struct gy_place *place_p)
 
     if (joiner->identity.address.kind == GY_ADDRESS_TCP)
         return resolve(joiner, place_p);
-    if (!gy_rendezvous_read(joiner->identity.address.path, joiner->house->local_only, place_p, &nonce, joiner->why,
-                            sizeof(joiner->why)))
+    if (!gy_rendezvous_read(joiner->identity.address.path, joiner->join_address->local_only, place_p, &nonce,
+                            joiner->why, sizeof(joiner->why)))
         return false;
     if (gy_address_is_link_local(&place_p->address) &&
         gy_address_own(NULL, joiner->config->interface, &own, &ignored) == GYRE_SUCCESS)
@@ -113,7 +113,7 @@ static bool find_place(struct joiner *joiner, struct gy_place *place_p)
 static bool moved(const struct joiner *joiner)
 {
     return joiner->identity.address.kind == GY_ADDRESS_FILE && !joiner->aside &&
-           gy_rendezvous_moved(joiner->identity.address.path, joiner->house->local_only, &joiner->place);
+           gy_rendezvous_moved(joiner->identity.address.path, joiner->join_address->local_only, &joiner->place);
 }
 
 /* ---- hearing ---- */
@@ -150,9 +150,9 @@ static void hear_welcome(struct joiner *joiner, uint8_t *body, size_t bytes)
         plan.salt = salt;
         plan.members = members;
         plan.looked = joiner->turned;
-        gy_world_enter(joiner->house, epoch, &joiner->next, &plan, joiner->config, joiner->poller, &joiner->world,
-                       joiner->error);
-        joiner->house = NULL;
+        gy_world_enter(joiner->join_address, epoch, &joiner->next, &plan, joiner->config, joiner->poller,
+                       &joiner->world, joiner->error);
+        joiner->join_address = NULL;
     } else {
         gy_error_set(joiner->error, GYRE_PROTOCOL, 0,
                      "rank 0 of the world to join said something that this version does not understand");
@@ -177,20 +177,20 @@ static bool is_stale(struct joiner *joiner)
 static void hear_wait(struct joiner *joiner, uint8_t *body, size_t bytes)
 {
     struct gy_wire wire = gy_wire_over(body, bytes);
-    int64_t patience = (int64_t)gy_wire_get(&wire, 4) * GY_MILLISECOND;
+    int64_t timeout = (int64_t)gy_wire_get(&wire, 4) * GY_MILLISECOND;
 
     if (!wire.bad)
-        joiner->patience = patience;
+        joiner->timeout = timeout;
 }
 
 /* Rank 0 is stopped or cut off, and the world may have grown without a word to this process. What came while this process
  * was stopped itself is heard first. */
 static bool is_forsaken(struct joiner *joiner)
 {
-    if (joiner->patience == 0 || gy_now() - joiner->heard <= joiner->patience)
+    if (joiner->timeout == 0 || gy_now() - joiner->heard <= joiner->timeout)
         return false;
     gy_poller_poll(joiner->poller, 0);
-    joiner->forsaken = !joiner->world && gy_now() - joiner->heard > joiner->patience;
+    joiner->forsaken = !joiner->world && gy_now() - joiner->heard > joiner->timeout;
     if (joiner->forsaken)
         gy_log(GY_LOG_INFO, "rank 0 of the world to join says nothing any more; this newcomer comes again");
     return joiner->forsaken;
@@ -221,7 +221,7 @@ static void on_message(void *user, struct gy_stream *stream, uint8_t kind, uint8
     else if (kind == GY_JOIN_WELCOME)
         hear_welcome(joiner, body, bytes);
     else if (kind == GY_JOIN_FAILED)
-        gy_meet_failed_decode(body, bytes, joiner->error);
+        gy_bootstrap_failed_decode(body, bytes, joiner->error);
     else if (kind == GY_JOIN_ELSEWHERE && bytes == GY_PLACE_WIRE)
         hear_elsewhere(joiner, body);
 }
@@ -235,18 +235,18 @@ static void on_closed(void *user, struct gy_stream *stream, int errnum)
         gy_log(GY_LOG_WARN, "what the world to join said %s", gy_flaw_text(stream->flaw));
 }
 
-static void on_greeted(void *user, struct gy_greeting *greeting, int errnum)
+static void on_greeted(void *user, struct gy_handshake_io *handshake_io, int errnum)
 {
     struct joiner *joiner = user;
-    const struct gy_handshake *handshake = &greeting->handshake;
+    const struct gy_handshake *handshake = &handshake_io->handshake;
     char text[GY_REFUSAL_TEXT];
 
     joiner->greeted = true;
     joiner->errnum = errnum;
     joiner->refusal = handshake->state == GY_HANDSHAKE_REFUSED ? handshake->refusal : GY_REFUSAL_NONE;
-    if (gy_greeting_is_of_another_secret(greeting, &joiner->unanswered))
+    if (gy_handshake_io_is_of_another_secret(handshake_io, &joiner->unanswered))
         joiner->refusal = GY_REFUSAL_SECRET;
-    if (greeting->fd < 0)
+    if (handshake_io->fd < 0)
         snprintf(joiner->why, sizeof(joiner->why), "%s",
                  joiner->refusal ? gy_refusal_print(joiner->refusal, handshake->peer_version, handshake->version, text)
                                  : strerror(errnum ? errnum : ECONNRESET));
@@ -263,7 +263,8 @@ static void wait_for(struct joiner *joiner, const bool *until)
         joiner->turned = gy_now();
         gy_poller_poll(joiner->poller, GY_SECOND / 20);
         is_stale(joiner);
-        if (joiner->world || is_forsaken(joiner)) /* welcome: there is no house of its own any more, to look from */
+        if (joiner->world ||
+            is_forsaken(joiner)) /* welcome: there is no join address of its own any more, to look from */
             return;
         if (gy_now() < look)
             continue;
@@ -273,12 +274,12 @@ static void wait_for(struct joiner *joiner, const bool *until)
     }
 }
 
-static gyre_status make_door(struct joiner *joiner)
+static gyre_status make_listener(struct joiner *joiner)
 {
     struct sockaddr_storage at = {.ss_family = AF_INET};
     gyre_status status = GYRE_SUCCESS;
 
-    if (joiner->next.door)
+    if (joiner->next.listener)
         return GYRE_SUCCESS;
     if (joiner->place.local && !*joiner->config->interface)
         ((struct sockaddr_in *)&at)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -306,15 +307,15 @@ static void say_hello(struct joiner *joiner)
 /* The socket is authenticated. */
 static void knock(struct joiner *joiner)
 {
-    struct gy_handshake *handshake = &joiner->greeting.handshake;
-    gyre_status status = make_door(joiner);
+    struct gy_handshake *handshake = &joiner->handshake_io.handshake;
+    gyre_status status = make_listener(joiner);
 
     if (status == GYRE_SUCCESS)
-        status = gy_stream_open(&joiner->stream, joiner->poller, joiner->greeting.fd, &handshake->keys,
-                                8 + GY_MEET_TEXT, on_message, on_closed, joiner, joiner->error);
+        status = gy_stream_open(&joiner->stream, joiner->poller, joiner->handshake_io.fd, &handshake->keys,
+                                8 + GY_BOOTSTRAP_TEXT, on_message, on_closed, joiner, joiner->error);
     gy_handshake_forget(handshake);
     if (status != GYRE_SUCCESS) {
-        close(joiner->greeting.fd);
+        close(joiner->handshake_io.fd);
         return;
     }
     gy_stream_widen(&joiner->stream, GY_JOIN_WELCOME_LEAST + GY_CHARTER_MOST + (size_t)SIZE_MOST * GY_MEMBER_WIRE);
@@ -326,7 +327,7 @@ static void knock(struct joiner *joiner)
              joiner->lost       ? "it ended the connection"
              : joiner->forsaken ? "it says nothing any more; is it stopped?"
                                 : "it has let nobody in meanwhile");
-    joiner->patience = 0;
+    joiner->timeout = 0;
     gy_stream_close(&joiner->stream);
     gy_world_next_cancel(&joiner->next); /* nothing where it is in use */
 }
@@ -344,18 +345,18 @@ static void attempt(struct joiner *joiner)
         return;
     }
     gy_socket_tune(fd, joiner->config->peer_timeout_ns);
-    memset(&joiner->greeting, 0, sizeof(joiner->greeting));
-    gy_handshake_dial(&joiner->greeting.handshake, joiner->identity.key, 0, GY_PURPOSE_JOIN, 1, 0,
+    memset(&joiner->handshake_io, 0, sizeof(joiner->handshake_io));
+    gy_handshake_dial(&joiner->handshake_io.handshake, joiner->identity.key, 0, GY_PURPOSE_JOIN, 1, 0,
                       (enum gy_integrity)joiner->config->integrity);
-    if (!gy_greeting_start(&joiner->greeting, joiner->poller, fd, true, on_greeted, joiner)) {
+    if (!gy_handshake_io_start(&joiner->handshake_io, joiner->poller, fd, true, on_greeted, joiner)) {
         snprintf(joiner->why, sizeof(joiner->why), "%s", strerror(ENOMEM));
         return;
     }
     wait_for(joiner, &joiner->greeted);
     if (!joiner->greeted) {
-        gy_greeting_cancel(&joiner->greeting);
+        gy_handshake_io_cancel(&joiner->handshake_io);
         snprintf(joiner->why, sizeof(joiner->why), "it does not let anybody in now");
-    } else if (joiner->greeting.fd >= 0) {
+    } else if (joiner->handshake_io.fd >= 0) {
         knock(joiner);
     }
 }
@@ -372,7 +373,7 @@ static void judge_refusal(struct joiner *joiner, const char *at)
         return;
     if (joiner->first_refusal == 0)
         joiner->first_refusal = gy_now();
-    if (joiner->identity.address.kind == GY_ADDRESS_TCP || gy_now() - joiner->first_refusal > STALE_PATIENCE)
+    if (joiner->identity.address.kind == GY_ADDRESS_TCP || gy_now() - joiner->first_refusal > STALE_TIMEOUT)
         gy_error_set(joiner->error, GYRE_REFUSED, -1, "this newcomer was refused at %s: %.200s%s", at, joiner->why,
                      advice);
 }
@@ -443,21 +444,21 @@ gyre_status gy_world_join(const gyre_config *user, struct gy_config *config, str
     joiner->charter = charter_p;
     joiner->error = error;
     joiner->deadline = gy_now() + config->meet_timeout_ns;
-    status = gy_identity_read_newcomer(user, config, &joiner->identity, error);
+    status = gy_identity_read_joiner(user, config, &joiner->identity, error);
     if (status == GYRE_SUCCESS)
         status = check_identity(joiner);
     if (status == GYRE_SUCCESS)
-        joiner->house = gy_house_make(&joiner->identity, config);
-    if (status == GYRE_SUCCESS && !joiner->house)
+        joiner->join_address = gy_join_address_make(&joiner->identity, config);
+    if (status == GYRE_SUCCESS && !joiner->join_address)
         status = gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory to join a world");
-    if (status == GYRE_SUCCESS && joiner->house) {
-        joiner->house->used = true;
+    if (status == GYRE_SUCCESS && joiner->join_address) {
+        joiner->join_address->used = true;
         gy_member_know_myself(&joiner->own, config);
         status = join(joiner);
     }
     if (status == GYRE_SUCCESS)
         *world_p = joiner->world;
-    gy_house_free(joiner->house);
+    gy_join_address_free(joiner->join_address);
     explicit_bzero(joiner, sizeof(*joiner));
     gy_free(joiner);
     return status;

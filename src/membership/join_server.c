@@ -1,9 +1,9 @@
-/* The members' side of a newcomer's joining.
+/* The members' side of a joiner's joining.
  *
- *   backlog ──door──► greeted ──HELLO──► waits ──CALL──► called ──HERE──► here ──take──► taken ──WELCOME──► gone
+ *   backlog ──listener──► greeted ──HELLO──► waits ──CALL──► called ──HERE──► here ──take──► taken ──WELCOME──► gone
  *                        └── another run or other settings: FAILED, one line in the log, closed
  *
- * From HELLO on rank 0 says WAIT four times as often as it has to: who hears none goes, and closes its door, well before the
+ * From HELLO on rank 0 says WAIT four times as often as it has to: who hears none goes, and closes its listener, well before the
  * stall clock of the new world has named it together with rank 0. Both would count in that world as members who may live
  * elsewhere, and those who are left might be too few (quorum.c).
  *
@@ -25,28 +25,28 @@
 #include "net/listener.h"
 #include "net/message_stream.h"
 
-#define DOORS 2
-#define HELLO_PATIENCE (GY_SECOND / 2)
+#define LISTENERS 2
+#define HELLO_TIMEOUT (GY_SECOND / 2)
 #define FLUSH_GRACE (GY_SECOND / 5)
-#define WAITS_PER_PATIENCE 4
+#define WAITS_PER_TIMEOUT 4
 
-enum newcomer_state { GREETED, WAITS, CALLED, HERE, TAKEN };
+enum joiner_state { GREETED, WAITS, CALLED, HERE, TAKEN };
 
-struct newcomer {
-    struct gy_reception *reception;
-    struct newcomer *next;
+struct joiner {
+    struct gy_join_server *join_server;
+    struct joiner *next;
     struct gy_stream stream;
-    enum newcomer_state state;
+    enum joiner_state state;
     int64_t since;
     struct gy_member member;
 };
 
-struct gy_reception {
+struct gy_join_server {
     struct gy_world *world;
-    struct gy_door *doors[DOORS];
+    struct gy_listener *listeners[LISTENERS];
     bool host;
     struct gy_place elsewhere;
-    struct newcomer *first; /* in the order in which they came */
+    struct joiner *first; /* in the order in which they came */
     int count;
     struct gy_watch timer; /* of rank 0, for WAIT; fd −1: none */
 };
@@ -70,23 +70,23 @@ bool gy_place_decode(const uint8_t wire[GY_PLACE_WIRE], struct gy_place *place_p
     return true;
 }
 
-static void refuse(struct newcomer *newcomer, const struct gy_error *error)
+static void refuse(struct joiner *joiner, const struct gy_error *error)
 {
-    uint8_t body[8 + GY_MEET_TEXT];
+    uint8_t body[8 + GY_BOOTSTRAP_TEXT];
 
-    gy_stream_send(&newcomer->stream, GY_JOIN_FAILED, body,
-                   gy_meet_failed_encode(error, newcomer->reception->world->rank, body));
-    gy_stream_close(&newcomer->stream);
+    gy_stream_send(&joiner->stream, GY_JOIN_FAILED, body,
+                   gy_bootstrap_failed_encode(error, joiner->join_server->world->rank, body));
+    gy_stream_close(&joiner->stream);
 }
 
 /* Is it of our run and of our settings? */
-static bool fits(const struct gy_reception *reception, uint64_t label, const uint8_t *settings, size_t bytes,
+static bool fits(const struct gy_join_server *join_server, uint64_t label, const uint8_t *settings, size_t bytes,
                  struct gy_error *error)
 {
     char mine[GY_CONFIG_SHARED + 1], other[GY_CONFIG_SHARED + 1];
     struct gy_config_difference difference;
-    uint64_t ours = reception->world->house->label;
-    int own = reception->world->rank;
+    uint64_t ours = join_server->world->join_address->label;
+    int own = join_server->world->rank;
 
     if (label != 0 && ours != 0 && label != ours) { /* 0: it stands outside of any launcher */
         gy_error_set(
@@ -96,8 +96,8 @@ static bool fits(const struct gy_reception *reception, uint64_t label, const uin
             own);
         return false;
     }
-    memcpy(mine, reception->world->house->settings, reception->world->house->settings_bytes);
-    mine[reception->world->house->settings_bytes] = '\0';
+    memcpy(mine, join_server->world->join_address->settings, join_server->world->join_address->settings_bytes);
+    mine[join_server->world->join_address->settings_bytes] = '\0';
     memcpy(other, settings, bytes);
     other[bytes] = '\0';
     if (!gy_config_differs(mine, other, &difference))
@@ -109,90 +109,92 @@ static bool fits(const struct gy_reception *reception, uint64_t label, const uin
 }
 
 /* Half of what the new world waits before it names who has not come to it. */
-static int64_t patience(const struct gy_reception *reception)
+static int64_t timeout(const struct gy_join_server *join_server)
 {
-    const struct gy_config *config = reception->world->config;
-    int64_t stall = config->stall_timeout_ns, meet = config->meet_timeout_ns, half = (stall < meet ? stall : meet) / 2;
+    const struct gy_config *config = join_server->world->config;
+    int64_t stall = config->stall_timeout_ns, bootstrap = config->meet_timeout_ns,
+            half = (stall < bootstrap ? stall : bootstrap) / 2;
 
     return half > GY_MILLISECOND ? half : GY_MILLISECOND;
 }
 
-static void say_wait(struct newcomer *newcomer)
+static void say_wait(struct joiner *joiner)
 {
     uint8_t body[4];
     struct gy_wire wire = gy_wire_over(body, sizeof(body));
-    int64_t ms = patience(newcomer->reception) / GY_MILLISECOND;
+    int64_t ms = timeout(joiner->join_server) / GY_MILLISECOND;
 
     gy_wire_put(&wire, ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX, 4);
-    gy_stream_send(&newcomer->stream, GY_JOIN_WAIT, body, sizeof(body));
+    gy_stream_send(&joiner->stream, GY_JOIN_WAIT, body, sizeof(body));
 }
 
 static void on_timer(void *owner, uint32_t events)
 {
-    struct gy_reception *reception = owner;
+    struct gy_join_server *join_server = owner;
     uint64_t ticks;
 
     (void)events;
-    (void)!read(reception->timer.fd, &ticks, sizeof(ticks));
-    for (struct newcomer *newcomer = reception->first; newcomer; newcomer = newcomer->next)
-        if (newcomer->state != GREETED)
-            say_wait(newcomer);
+    (void)!read(join_server->timer.fd, &ticks, sizeof(ticks));
+    for (struct joiner *joiner = join_server->first; joiner; joiner = joiner->next)
+        if (joiner->state != GREETED)
+            say_wait(joiner);
 }
 
-static gyre_status run_timer(struct gy_reception *reception, struct gy_error *error)
+static gyre_status run_timer(struct gy_join_server *join_server, struct gy_error *error)
 {
-    int64_t every = patience(reception) / WAITS_PER_PATIENCE;
+    int64_t every = timeout(join_server) / WAITS_PER_TIMEOUT;
     struct timespec span = {.tv_sec = every / GY_SECOND, .tv_nsec = every % GY_SECOND};
     int fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
 
     if (fd < 0)
-        return gy_error_system(error, errno, "rank %d cannot make a timer to let newcomers in", reception->world->rank);
+        return gy_error_system(error, errno, "rank %d cannot make a timer to let newcomers in",
+                               join_server->world->rank);
     timerfd_settime(fd, 0, &(struct itimerspec){.it_value = span, .it_interval = span}, NULL);
-    reception->timer = (struct gy_watch){.fd = fd, .events = EPOLLIN, .callback = on_timer, .owner = reception};
-    return gy_poller_add(reception->world->poller, &reception->timer, error);
+    join_server->timer = (struct gy_watch){.fd = fd, .events = EPOLLIN, .callback = on_timer, .owner = join_server};
+    return gy_poller_add(join_server->world->poller, &join_server->timer, error);
 }
 
-static void stop_timer(struct gy_reception *reception)
+static void stop_timer(struct gy_join_server *join_server)
 {
-    if (reception->timer.fd < 0)
+    if (join_server->timer.fd < 0)
         return;
-    gy_poller_remove(reception->world->poller, &reception->timer);
-    close(reception->timer.fd);
-    reception->timer.fd = -1;
+    gy_poller_remove(join_server->world->poller, &join_server->timer);
+    close(join_server->timer.fd);
+    join_server->timer.fd = -1;
 }
 
-static void hear_hello(struct newcomer *newcomer, uint8_t *body, size_t bytes)
+static void hear_hello(struct joiner *joiner, uint8_t *body, size_t bytes)
 {
-    struct gy_reception *reception = newcomer->reception;
+    struct gy_join_server *join_server = joiner->join_server;
     struct gy_error error = {.rank = -1};
     struct gy_wire wire = gy_wire_over(body, bytes);
     uint64_t label = gy_wire_get(&wire, 8);
     uint8_t place[GY_PLACE_WIRE];
 
-    if (bytes < GY_JOIN_HELLO_LEAST || !gy_member_decode(wire.at, &newcomer->member) ||
-        newcomer->member.address.ss_family == AF_UNSPEC) {
+    if (bytes < GY_JOIN_HELLO_LEAST || !gy_member_decode(wire.at, &joiner->member) ||
+        joiner->member.address.ss_family == AF_UNSPEC) {
         gy_log(GY_LOG_WARN, "a newcomer said something that this version does not understand");
-        gy_stream_close(&newcomer->stream);
-    } else if (!reception->host) {
-        gy_place_encode(&reception->elsewhere, place);
-        gy_stream_send(&newcomer->stream, GY_JOIN_ELSEWHERE, place, sizeof(place));
-        gy_stream_close(&newcomer->stream);
-    } else if (!fits(reception, label, body + GY_JOIN_HELLO_LEAST, bytes - GY_JOIN_HELLO_LEAST, &error)) {
-        refuse(newcomer, &error);
+        gy_stream_close(&joiner->stream);
+    } else if (!join_server->host) {
+        gy_place_encode(&join_server->elsewhere, place);
+        gy_stream_send(&joiner->stream, GY_JOIN_ELSEWHERE, place, sizeof(place));
+        gy_stream_close(&joiner->stream);
+    } else if (!fits(join_server, label, body + GY_JOIN_HELLO_LEAST, bytes - GY_JOIN_HELLO_LEAST, &error)) {
+        refuse(joiner, &error);
     } else {
-        newcomer->state = WAITS;
-        say_wait(newcomer);
+        joiner->state = WAITS;
+        say_wait(joiner);
     }
 }
 
 static void on_message(void *user, struct gy_stream *stream, uint8_t kind, uint8_t *body, size_t bytes)
 {
-    struct newcomer *newcomer = user;
+    struct joiner *joiner = user;
 
-    if (kind == GY_JOIN_HELLO && newcomer->state == GREETED)
-        hear_hello(newcomer, body, bytes);
-    else if (kind == GY_JOIN_HERE && newcomer->state == CALLED)
-        newcomer->state = HERE;
+    if (kind == GY_JOIN_HELLO && joiner->state == GREETED)
+        hear_hello(joiner, body, bytes);
+    else if (kind == GY_JOIN_HERE && joiner->state == CALLED)
+        joiner->state = HERE;
     else
         gy_stream_close(stream);
 }
@@ -205,55 +207,55 @@ static void on_closed(void *user, struct gy_stream *stream, int errnum)
     gy_stream_close(stream);
 }
 
-static void sweep(struct gy_reception *reception)
+static void sweep(struct gy_join_server *join_server)
 {
-    for (struct newcomer **at = &reception->first; *at;) {
-        struct newcomer *newcomer = *at;
+    for (struct joiner **at = &join_server->first; *at;) {
+        struct joiner *joiner = *at;
 
-        if (newcomer->stream.fd >= 0 || newcomer->state == TAKEN) {
-            at = &newcomer->next;
+        if (joiner->stream.fd >= 0 || joiner->state == TAKEN) {
+            at = &joiner->next;
             continue;
         }
-        *at = newcomer->next;
-        gy_stream_close(&newcomer->stream);
-        gy_free(newcomer);
-        reception->count--;
+        *at = joiner->next;
+        gy_stream_close(&joiner->stream);
+        gy_free(joiner);
+        join_server->count--;
     }
 }
 
-static void on_newcomer(void *user, int rank, int fd, const struct gy_seal_keys *keys)
+static void on_joiner(void *user, int rank, int fd, const struct gy_seal_keys *keys)
 {
-    struct gy_reception *reception = user;
-    struct newcomer *newcomer = NULL, **last = &reception->first;
+    struct gy_join_server *join_server = user;
+    struct joiner *joiner = NULL, **last = &join_server->first;
 
     (void)rank;
-    if (reception->count < 2 * GY_NEWCOMERS_MOST)
-        newcomer = gy_alloc_zero(1, sizeof(*newcomer));
-    if (!newcomer) { /* it comes again */
+    if (join_server->count < 2 * GY_JOINERS_MOST)
+        joiner = gy_alloc_zero(1, sizeof(*joiner));
+    if (!joiner) { /* it comes again */
         close(fd);
         return;
     }
-    newcomer->reception = reception;
-    newcomer->since = gy_now();
-    if (gy_stream_open(&newcomer->stream, reception->world->poller, fd, keys, GY_JOIN_HELLO_MOST, on_message, on_closed,
-                       newcomer, NULL) != GYRE_SUCCESS) {
+    joiner->join_server = join_server;
+    joiner->since = gy_now();
+    if (gy_stream_open(&joiner->stream, join_server->world->poller, fd, keys, GY_JOIN_HELLO_MOST, on_message, on_closed,
+                       joiner, NULL) != GYRE_SUCCESS) {
         close(fd);
-        gy_free(newcomer);
+        gy_free(joiner);
         return;
     }
     while (*last)
         last = &(*last)->next;
-    *last = newcomer;
-    reception->count++;
+    *last = joiner;
+    join_server->count++;
 }
 
-static gyre_status open_door(struct gy_reception *reception, const struct gy_house_door *at, struct gy_door **door_p,
-                             struct gy_error *error)
+static gyre_status open_listener(struct gy_join_server *join_server, const struct gy_house_listener *at,
+                                 struct gy_listener **listener_p, struct gy_error *error)
 {
-    struct gy_world *world = reception->world;
-    const struct gy_door_env env = {
+    struct gy_world *world = join_server->world;
+    const struct gy_listener_env env = {
         .poller = world->poller,
-        .key = world->house->key,
+        .key = world->join_address->key,
         .job = world->job,
         .rank = 0,
         .size = 2,
@@ -261,104 +263,104 @@ static gyre_status open_door(struct gy_reception *reception, const struct gy_hou
         .peer_timeout_ns = world->config->peer_timeout_ns,
         .integrity = (enum gy_integrity)world->config->integrity,
     };
-    struct gy_house_door open;
+    struct gy_house_listener open;
     gyre_status status;
 
     if (at->fd < 0)
         return GYRE_SUCCESS;
-    if (!gy_house_door_again(at, &open))
+    if (!gy_house_listener_again(at, &open))
         return gy_error_system(error, errno, "rank %d cannot open its door to newcomers", world->rank);
-    status = gy_door_create(open.fd, door_p, error);
+    status = gy_listener_create(open.fd, listener_p, error);
     if (status != GYRE_SUCCESS)
         return status;
-    gy_door_on(*door_p, GY_PURPOSE_JOIN, on_newcomer, reception);
-    return gy_door_open(*door_p, &env, error);
+    gy_listener_on(*listener_p, GY_PURPOSE_JOIN, on_joiner, join_server);
+    return gy_listener_open(*listener_p, &env, error);
 }
 
-gyre_status gy_reception_open(struct gy_world *world, const struct gy_place *elsewhere,
-                              struct gy_reception **reception_p, struct gy_error *error)
+gyre_status gy_join_server_open(struct gy_world *world, const struct gy_place *elsewhere,
+                                struct gy_join_server **join_server_p, struct gy_error *error)
 {
-    struct gy_reception *reception = gy_alloc_zero(1, sizeof(*reception));
+    struct gy_join_server *join_server = gy_alloc_zero(1, sizeof(*join_server));
     gyre_status status;
 
-    if (!reception)
+    if (!join_server)
         return gy_error_set(error, GYRE_NO_MEMORY, world->rank, "rank %d has no memory to let newcomers in",
                             world->rank);
-    reception->world = world;
-    reception->host = !elsewhere;
-    reception->timer.fd = -1;
+    join_server->world = world;
+    join_server->host = !elsewhere;
+    join_server->timer.fd = -1;
     if (elsewhere)
-        reception->elsewhere = *elsewhere;
-    status = elsewhere ? GYRE_SUCCESS : run_timer(reception, error);
+        join_server->elsewhere = *elsewhere;
+    status = elsewhere ? GYRE_SUCCESS : run_timer(join_server, error);
     if (status == GYRE_SUCCESS)
-        status = open_door(reception, &world->house->own, &reception->doors[0], error);
+        status = open_listener(join_server, &world->join_address->own, &join_server->listeners[0], error);
     if (status == GYRE_SUCCESS)
-        status = open_door(reception, &world->house->known, &reception->doors[1], error);
+        status = open_listener(join_server, &world->join_address->known, &join_server->listeners[1], error);
     if (status == GYRE_SUCCESS)
-        *reception_p = reception;
+        *join_server_p = join_server;
     else
-        gy_reception_close(reception);
+        gy_join_server_close(join_server);
     return status;
 }
 
-static int count(const struct gy_reception *reception, enum newcomer_state state)
+static int count(const struct gy_join_server *join_server, enum joiner_state state)
 {
     int found = 0;
 
-    for (const struct newcomer *newcomer = reception->first; newcomer; newcomer = newcomer->next)
-        found += newcomer->state == state && newcomer->stream.fd >= 0;
+    for (const struct joiner *joiner = join_server->first; joiner; joiner = joiner->next)
+        found += joiner->state == state && joiner->stream.fd >= 0;
     return found;
 }
 
-int gy_reception_waiting(struct gy_reception *reception)
+int gy_join_server_waiting(struct gy_join_server *join_server)
 {
-    sweep(reception);
-    return count(reception, WAITS);
+    sweep(join_server);
+    return count(join_server, WAITS);
 }
 
-bool gy_reception_busy(const struct gy_reception *reception)
+bool gy_join_server_busy(const struct gy_join_server *join_server)
 {
     int64_t now = gy_now();
 
-    for (int i = 0; i < DOORS; i++)
-        if (reception->doors[i] && gy_door_greeting(reception->doors[i]) > 0)
+    for (int i = 0; i < LISTENERS; i++)
+        if (join_server->listeners[i] && gy_listener_handshake(join_server->listeners[i]) > 0)
             return true;
-    for (const struct newcomer *newcomer = reception->first; newcomer; newcomer = newcomer->next)
-        if (newcomer->state == GREETED && newcomer->stream.fd >= 0 && now - newcomer->since < HELLO_PATIENCE)
+    for (const struct joiner *joiner = join_server->first; joiner; joiner = joiner->next)
+        if (joiner->state == GREETED && joiner->stream.fd >= 0 && now - joiner->since < HELLO_TIMEOUT)
             return true;
     return false;
 }
 
-void gy_reception_call(struct gy_reception *reception, int most)
+void gy_join_server_call(struct gy_join_server *join_server, int most)
 {
-    for (struct newcomer *newcomer = reception->first; newcomer && most > 0; newcomer = newcomer->next) {
-        if (newcomer->state != WAITS || !gy_stream_send(&newcomer->stream, GY_JOIN_CALL, NULL, 0))
+    for (struct joiner *joiner = join_server->first; joiner && most > 0; joiner = joiner->next) {
+        if (joiner->state != WAITS || !gy_stream_send(&joiner->stream, GY_JOIN_CALL, NULL, 0))
             continue;
-        newcomer->state = CALLED;
+        joiner->state = CALLED;
         most--;
     }
 }
 
-bool gy_reception_called(const struct gy_reception *reception)
+bool gy_join_server_called(const struct gy_join_server *join_server)
 {
-    return count(reception, CALLED) > 0;
+    return count(join_server, CALLED) > 0;
 }
 
-int gy_reception_take(struct gy_reception *reception, struct gy_member *members_p)
+int gy_join_server_take(struct gy_join_server *join_server, struct gy_member *members_p)
 {
     int taken = 0;
 
-    for (struct newcomer *newcomer = reception->first; newcomer; newcomer = newcomer->next) {
-        if (newcomer->state != HERE || newcomer->stream.fd < 0 || taken == GY_NEWCOMERS_MOST)
+    for (struct joiner *joiner = join_server->first; joiner; joiner = joiner->next) {
+        if (joiner->state != HERE || joiner->stream.fd < 0 || taken == GY_JOINERS_MOST)
             continue;
-        newcomer->state = TAKEN;
-        members_p[taken++] = newcomer->member;
+        joiner->state = TAKEN;
+        members_p[taken++] = joiner->member;
     }
     return taken;
 }
 
-void gy_reception_welcome(struct gy_reception *reception, const struct gy_next_plan *plan, uint32_t epoch,
-                          const struct gy_charter *charter)
+void gy_join_server_welcome(struct gy_join_server *join_server, const struct gy_next_plan *plan, uint32_t epoch,
+                            const struct gy_charter *charter)
 {
     size_t bytes = GY_JOIN_WELCOME_LEAST + charter->size + (size_t)plan->size * GY_MEMBER_WIRE;
     uint8_t *body = gy_alloc(bytes);
@@ -366,12 +368,12 @@ void gy_reception_welcome(struct gy_reception *reception, const struct gy_next_p
 
     if (!body)
         return; /* they come again, and the world finds them dead */
-    for (const struct newcomer *newcomer = reception->first; newcomer; newcomer = newcomer->next)
-        rank -= newcomer->state == TAKEN;
-    for (struct newcomer *newcomer = reception->first; newcomer; newcomer = newcomer->next) {
+    for (const struct joiner *joiner = join_server->first; joiner; joiner = joiner->next)
+        rank -= joiner->state == TAKEN;
+    for (struct joiner *joiner = join_server->first; joiner; joiner = joiner->next) {
         struct gy_wire wire = gy_wire_over(body, bytes);
 
-        if (newcomer->state != TAKEN)
+        if (joiner->state != TAKEN)
             continue;
         gy_wire_put(&wire, plan->job, 8);
         gy_wire_put_bytes(&wire, plan->salt, GY_KEY_BYTES);
@@ -382,37 +384,37 @@ void gy_reception_welcome(struct gy_reception *reception, const struct gy_next_p
         gy_wire_put_bytes(&wire, charter->bytes, charter->size);
         for (int i = 0; i < plan->size; i++, wire.at += GY_MEMBER_WIRE)
             gy_member_encode(&plan->members[i], wire.at);
-        if (newcomer->stream.fd >= 0)
-            gy_stream_send(&newcomer->stream, GY_JOIN_WELCOME, body, bytes);
+        if (joiner->stream.fd >= 0)
+            gy_stream_send(&joiner->stream, GY_JOIN_WELCOME, body, bytes);
     }
     gy_free(body);
 }
 
-static bool flushed(const struct gy_reception *reception)
+static bool flushed(const struct gy_join_server *join_server)
 {
-    for (const struct newcomer *newcomer = reception->first; newcomer; newcomer = newcomer->next)
-        if (newcomer->stream.fd >= 0 && !gy_stream_flushed(&newcomer->stream))
+    for (const struct joiner *joiner = join_server->first; joiner; joiner = joiner->next)
+        if (joiner->stream.fd >= 0 && !gy_stream_flushed(&joiner->stream))
             return false;
     return true;
 }
 
-void gy_reception_close(struct gy_reception *reception)
+void gy_join_server_close(struct gy_join_server *join_server)
 {
     int64_t deadline = gy_now() + FLUSH_GRACE;
 
-    if (!reception)
+    if (!join_server)
         return;
-    while (!flushed(reception) && gy_now() < deadline)
-        gy_poller_poll(reception->world->poller, GY_MILLISECOND);
-    stop_timer(reception);
-    for (int i = 0; i < DOORS; i++)
-        gy_door_free(reception->doors[i]);
-    for (struct newcomer *newcomer = reception->first; newcomer;) {
-        struct newcomer *next = newcomer->next;
+    while (!flushed(join_server) && gy_now() < deadline)
+        gy_poller_poll(join_server->world->poller, GY_MILLISECOND);
+    stop_timer(join_server);
+    for (int i = 0; i < LISTENERS; i++)
+        gy_listener_free(join_server->listeners[i]);
+    for (struct joiner *joiner = join_server->first; joiner;) {
+        struct joiner *next = joiner->next;
 
-        gy_stream_close(&newcomer->stream);
-        gy_free(newcomer);
-        newcomer = next;
+        gy_stream_close(&joiner->stream);
+        gy_free(joiner);
+        joiner = next;
     }
-    gy_free(reception);
+    gy_free(join_server);
 }

@@ -1,7 +1,7 @@
-/* Newcomers and the members that receive them: what they say to each other. join_server.c is the members' side, join_client.c the
- * newcomers', join_address.h says where they find each other.
+/* Joiners and the members that receive them: what they say to each other. join_server.c is the members' side, join_client.c the
+ * joiners', join_address.h says where they find each other.
  *
- *   newcomer                          a member                            rank 0
+ *   joiner                          a member                            rank 0
  *     HELLO(record, settings) ─────────▶ ELSEWHERE(rank 0's place)
  *     HELLO ────────────────────────────────────────────────────────────▶ waits until the world has decided to grow
  *     WAIT(patience) ◀─────────────────────────────────────────────────── again and again until WELCOME
@@ -9,9 +9,9 @@
  *     HERE ──────────────────────────────────────────────────────────────▶ told to the other members, who agree
  *     WELCOME ◀────────────────────────────────────────────────────────── job, salt, rank, table: the next epoch
  *
- * on sockets with the greeting of handshake.h, purpose JOIN, under the key of the secret, between "rank 1 of 2" and "rank
+ * on sockets with the handshake of handshake.h, purpose JOIN, under the key of the secret, between "rank 1 of 2" and "rank
  * 0". A socket that ends before WELCOME means: come again. So does silence for longer than the last WAIT allows: rank 0 is
- * stopped, or cut off, and the others wait for nobody behind a door that is closed (join_client.c). */
+ * stopped, or cut off, and the others wait for nobody behind a listener that is closed (join_client.c). */
 #ifndef GY_MEMBERSHIP_JOIN_SERVER_H
 #define GY_MEMBERSHIP_JOIN_SERVER_H
 
@@ -19,8 +19,8 @@
 #include "membership/epoch.h"
 #include "membership/join_address.h"
 
-#define GY_NEWCOMERS_MOST 64 /* in one growing */
-#define GY_CHARTER_MOST 1024 /* bytes of what the layers above tell a newcomer */
+#define GY_JOINERS_MOST 64   /* in one growing */
+#define GY_CHARTER_MOST 1024 /* bytes of what the layers above tell a joiner */
 
 enum gy_join_kind {
     GY_JOIN_HELLO = 1, /* label 8, member record, shared settings */
@@ -41,34 +41,34 @@ void gy_place_encode(const struct gy_place *place, uint8_t wire_p[GY_PLACE_WIRE]
 /* false: nonsense. */
 bool gy_place_decode(const uint8_t wire[GY_PLACE_WIRE], struct gy_place *place_p);
 
-/* What a newcomer is told of the epoch that it is part of, besides the members. */
+/* What a joiner is told of the epoch that it is part of, besides the members. */
 struct gy_charter {
     uint8_t bytes[GY_CHARTER_MOST];
     size_t size;
 };
 
-struct gy_reception;
+struct gy_join_server;
 
-/* Begins to answer those who stand at the doors of world->house, which is open. `elsewhere`: where rank 0 answers; NULL:
+/* Begins to answer those who stand at the listeners of world->join address, which is open. `elsewhere`: where rank 0 answers; NULL:
  * this is rank 0. Callbacks of the world's poller do the work. */
-gyre_status gy_reception_open(struct gy_world *world, const struct gy_place *elsewhere,
-                              struct gy_reception **reception_p, struct gy_error *error);
+gyre_status gy_join_server_open(struct gy_world *world, const struct gy_place *elsewhere,
+                                struct gy_join_server **join_server_p, struct gy_error *error);
 /* How many wait to be let in. */
-int gy_reception_waiting(struct gy_reception *reception);
+int gy_join_server_waiting(struct gy_join_server *join_server);
 /* Has somebody just come who may be one of them in a moment? */
-bool gy_reception_busy(const struct gy_reception *reception);
+bool gy_join_server_busy(const struct gy_join_server *join_server);
 /* Asks the first `most` of those who wait whether they are still there; `called`: has somebody not answered yet? */
-void gy_reception_call(struct gy_reception *reception, int most);
-bool gy_reception_called(const struct gy_reception *reception);
-/* Those who have answered, in the order in which they came: how many. members_p: [GY_NEWCOMERS_MOST]. */
-int gy_reception_take(struct gy_reception *reception, struct gy_member *members_p);
+void gy_join_server_call(struct gy_join_server *join_server, int most);
+bool gy_join_server_called(const struct gy_join_server *join_server);
+/* Those who have answered, in the order in which they came: how many. members_p: [GY_JOINERS_MOST]. */
+int gy_join_server_take(struct gy_join_server *join_server, struct gy_member *members_p);
 /* Tells those who were taken: they are the last ranks of `plan`. */
-void gy_reception_welcome(struct gy_reception *reception, const struct gy_next_plan *plan, uint32_t epoch,
-                          const struct gy_charter *charter);
+void gy_join_server_welcome(struct gy_join_server *join_server, const struct gy_next_plan *plan, uint32_t epoch,
+                            const struct gy_charter *charter);
 /* Sends what is to be sent, for a short time, and closes; who was not let in comes again. NULL is allowed. */
-void gy_reception_close(struct gy_reception *reception);
+void gy_join_server_close(struct gy_join_server *join_server);
 
-/* join_client.c. A newcomer: blocks until a world has let this process in, at most config->meet_timeout_ns. As gy_world_open. */
+/* join_client.c. A joiner: blocks until a world has let this process in, at most config->meet_timeout_ns. As gy_world_open. */
 gyre_status gy_world_join(const gyre_config *user, struct gy_config *config, struct gy_poller *poller,
                           struct gy_world **world_p, struct gy_charter *charter_p, struct gy_error *error);
 

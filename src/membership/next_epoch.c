@@ -1,13 +1,13 @@
 /* The next epoch of a world: the same processes, or some of them, in a world that shares nothing with the old one.
  *
- * It has its own ranks, door, job number, key and nonces, and whatever stands on it has its own sockets, segment and
+ * It has its own ranks, listener, job number, key and nonces, and whatever stands on it has its own sockets, segment and
  * counters. So nothing of the old epoch can reach it: a frame that is still under way, a rank that was stopped and wakes,
- * one that was taken for dead, all speak to a door, a ring or a window that belongs to the old world only. The new key is
- * of the old one and of a salt that only those were told who go on; where newcomers are among them, who never had the old
+ * one that was taken for dead, all speak to a listener, a ring or a window that belongs to the old world only. The new key is
+ * of the old one and of a salt that only those were told who go on; where joiners are among them, who never had the old
  * one, of the secret and of the salt.
  *
- * A door that is refused is the proof that its process has ended (failed_ranks.c). So the doors of the last epochs stay as
- * bare listeners, at which nobody answers: a rank that was cut off while the others went on, and closed their old doors,
+ * A listener that is refused is the proof that its process has ended (failed_ranks.c). So the listeners of the last epochs stay as
+ * bare listeners, at which nobody answers: a rank that was cut off while the others went on, and closed their old listeners,
  * must not take them for dead when the network is whole again. */
 #include "membership/epoch.h"
 
@@ -34,7 +34,7 @@ gyre_status gy_world_next_prepare_at(const struct gy_member *own, const struct s
     next.own.address = *at;
     status = gy_interface_listen(config, &next.own.address, &fd, error);
     if (status == GYRE_SUCCESS)
-        status = gy_door_create(fd, &next.door, error);
+        status = gy_listener_create(fd, &next.listener, error);
     if (status == GYRE_SUCCESS)
         *next_p = next;
     return status;
@@ -56,18 +56,18 @@ gyre_status gy_world_next_prepare(const struct gy_world *old, struct gy_next_wor
 
 void gy_world_next_cancel(struct gy_next_world *next)
 {
-    gy_door_free(next->door);
-    next->door = NULL;
+    gy_listener_free(next->listener);
+    next->listener = NULL;
 }
 
-static gyre_status hold_doors(const struct gy_world *old, struct gy_world *world, struct gy_error *error)
+static gyre_status hold_listeners(const struct gy_world *old, struct gy_world *world, struct gy_error *error)
 {
     for (int i = 0; i < GY_EPOCHS_HELD; i++) {
         int fd;
 
-        if (i > old->helds || (i == 0 && !old->door))
+        if (i > old->helds || (i == 0 && !old->listener))
             return GYRE_SUCCESS;
-        fd = i == 0 ? gy_door_hold(old->door) : fcntl(old->held[i - 1], F_DUPFD_CLOEXEC, 0);
+        fd = i == 0 ? gy_listener_hold(old->listener) : fcntl(old->held[i - 1], F_DUPFD_CLOEXEC, 0);
         if (fd < 0)
             return gy_error_system(error, errno, "rank %d cannot keep the address of its last epoch", old->rank);
         world->held[world->helds++] = fd;
@@ -75,8 +75,8 @@ static gyre_status hold_doors(const struct gy_world *old, struct gy_world *world
     return GYRE_SUCCESS;
 }
 
-/* Takes over the house and the door of `next`, whatever comes of it. */
-static gyre_status make(struct gy_house *house, uint32_t epoch, struct gy_next_world *next,
+/* Takes over the join address and the listener of `next`, whatever comes of it. */
+static gyre_status make(struct gy_join_address *join_address, uint32_t epoch, struct gy_next_world *next,
                         const struct gy_next_plan *plan, struct gy_config *config, struct gy_poller *poller,
                         struct gy_world **world_p, struct gy_error *error)
 {
@@ -84,15 +84,15 @@ static gyre_status make(struct gy_house *house, uint32_t epoch, struct gy_next_w
 
     if (!world) {
         gy_world_next_cancel(next);
-        gy_house_abandon(house);
+        gy_join_address_abandon(join_address);
         gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for the %d members of the next epoch", plan->size);
         return GYRE_NO_MEMORY;
     }
     world->looked = plan->looked;
     world->job = plan->job;
-    world->house = house;
-    world->door = next->door;
-    next->door = NULL;
+    world->join_address = join_address;
+    world->listener = next->listener;
+    next->listener = NULL;
     memcpy(world->members, plan->members, (size_t)plan->size * sizeof(*world->members));
     for (int rank = 0; rank < plan->size; rank++)
         world->members[rank].host = world->members[rank].local = 0;
@@ -107,8 +107,8 @@ static gyre_status open_world(struct gy_world *world, struct gy_world **world_p,
 {
     gyre_status status = gy_epoch_prepare(world, error);
 
-    if (status == GYRE_SUCCESS && world->door)
-        status = gy_meet_open_door(world, error);
+    if (status == GYRE_SUCCESS && world->listener)
+        status = gy_meet_open_listener(world, error);
     if (status == GYRE_SUCCESS)
         *world_p = world;
     else
@@ -120,39 +120,39 @@ gyre_status gy_world_next(const struct gy_world *old, struct gy_next_world *next
                           struct gy_config *config, struct gy_poller *poller, struct gy_world **world_p,
                           struct gy_error *error)
 {
-    struct gy_house *house = gy_house_inherit(old->house);
+    struct gy_join_address *join_address = gy_join_address_inherit(old->join_address);
     struct gy_world *world;
     gyre_status status;
 
-    if (!house) {
+    if (!join_address) {
         gy_world_next_cancel(next);
         return gy_error_system(error, errno, "rank %d cannot keep the address of its world", old->rank);
     }
-    status = make(house, old->epoch + 1, next, plan, config, poller, &world, error);
+    status = make(join_address, old->epoch + 1, next, plan, config, poller, &world, error);
     if (status != GYRE_SUCCESS)
         return status;
-    gy_handshake_derive(plan->grown ? house->key : old->key, plan->grown ? "gyre grow" : "gyre epoch", world->job,
-                        plan->salt, world->key);
-    status = hold_doors(old, world, error);
+    gy_handshake_derive(plan->grown ? join_address->key : old->key, plan->grown ? "gyre grow" : "gyre epoch",
+                        world->job, plan->salt, world->key);
+    status = hold_listeners(old, world, error);
     if (status != GYRE_SUCCESS) {
         gy_world_free(world);
         return status;
     }
     status = open_world(world, world_p, error);
     if (status == GYRE_SUCCESS)
-        old->house->handed = true;
+        old->join_address->handed = true;
     return status;
 }
 
-gyre_status gy_world_enter(struct gy_house *house, uint32_t epoch, struct gy_next_world *next,
+gyre_status gy_world_enter(struct gy_join_address *join_address, uint32_t epoch, struct gy_next_world *next,
                            const struct gy_next_plan *plan, struct gy_config *config, struct gy_poller *poller,
                            struct gy_world **world_p, struct gy_error *error)
 {
     struct gy_world *world;
-    gyre_status status = make(house, epoch, next, plan, config, poller, &world, error);
+    gyre_status status = make(join_address, epoch, next, plan, config, poller, &world, error);
 
     if (status != GYRE_SUCCESS)
         return status;
-    gy_handshake_derive(house->key, "gyre grow", world->job, plan->salt, world->key);
+    gy_handshake_derive(join_address->key, "gyre grow", world->job, plan->salt, world->key);
     return open_world(world, world_p, error);
 }

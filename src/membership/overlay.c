@@ -1,6 +1,6 @@
 /* The overlay's face towards the layers above.
  *
- *   socket ends without goodbye ─┐                     failure_detector.c
+ *   socket ends without a leave message ─┐                     failure_detector.c
  *   pidfd says gone ─────────────┼─► verdict (the first wins) ─► neighbours, and this host's notice ─► theirs
  *   report(), VERDICT, notice ───┘                     overlay_flood.c
  *
@@ -14,20 +14,20 @@
 #include "core/mem.h"
 #include "membership/overlay_internal.h"
 
-/* Out of descriptors, and not only for a moment: a peer waits at our door, and would wait in vain. */
-static void on_starved(void *user, int errnum)
+/* Out of descriptors, and not only for a moment: a peer waits at our listener, and would wait in vain. */
+static void on_no_memory(void *user, int errnum)
 {
     struct gy_overlay *overlay = user;
     struct gy_error error = {.rank = -1, .quiet = true};
 
     gy_error_system(&error, errnum, "rank %d cannot accept the connection of another rank", overlay->world->rank);
-    gy_flood_verdict(overlay, error.status, overlay->world->rank, error.text, NULL);
+    gy_flood_failure(overlay, error.status, overlay->world->rank, error.text, NULL);
 }
 
 static void free_overlay(struct gy_overlay *overlay)
 {
     gy_neighbours_free(overlay);
-    gy_fates_free(overlay);
+    gy_failures_free(overlay);
     gy_free(overlay->announced);
     gy_free(overlay->left);
     gy_free(overlay);
@@ -41,9 +41,9 @@ gyre_status gy_overlay_prepare(struct gy_world *world, struct gy_error *error)
         return gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for the overlay");
     overlay->world = world;
     overlay->left = gy_alloc_zero((size_t)world->size, sizeof(*overlay->left));
-    overlay->fates = gy_alloc_zero((size_t)world->size, sizeof(*overlay->fates));
+    overlay->failures = gy_alloc_zero((size_t)world->size, sizeof(*overlay->failures));
     overlay->announced = gy_alloc_zero((size_t)world->size, sizeof(*overlay->announced));
-    if (overlay->left && overlay->fates && overlay->announced && gy_neighbours_list(overlay)) {
+    if (overlay->left && overlay->failures && overlay->announced && gy_neighbours_list(overlay)) {
         world->spare = overlay;
         return GYRE_SUCCESS;
     }
@@ -58,11 +58,11 @@ gyre_status gy_overlay_create(struct gy_world *world, struct gy_overlay **overla
     gyre_status status;
 
     world->spare = NULL;
-    overlay->verdict = world->doom;
+    overlay->verdict = world->bootstrap_failure;
     if (overlay->verdict.rank < 0 || overlay->verdict.rank >= world->size)
-        overlay->verdict.rank = world->doom.status == GYRE_SUCCESS ? -1 : world->rank;
+        overlay->verdict.rank = world->bootstrap_failure.status == GYRE_SUCCESS ? -1 : world->rank;
     overlay->namespace_id = stat("/proc/self/ns/pid", &about) == 0 ? (uint64_t)about.st_ino : 0;
-    gy_world_on_starved(world, on_starved, overlay);
+    gy_world_on_no_memory(world, on_no_memory, overlay);
     status = gy_neighbours_connect(overlay, error);
     /* In a later epoch who finds the world broken by another rank still has its overlay, to go on from there. */
     if (status != GYRE_SUCCESS &&
@@ -105,7 +105,7 @@ gyre_status gy_overlay_check(struct gy_overlay *overlay, struct gy_error *error)
     flood_reports(overlay);
     gy_flood_doubts(overlay);
     if (overlay->verdict.status == GYRE_SUCCESS) {
-        gy_neighbours_judge(overlay);
+        gy_neighbours_check(overlay);
         gy_flood_look_at_notice(overlay);
     }
     if (overlay->verdict.status != GYRE_SUCCESS && error->status == GYRE_SUCCESS)
@@ -138,7 +138,7 @@ static bool report_begin(struct gy_report *report)
 
 static void report(struct gy_overlay *overlay, gyre_status status, int rank, const char *text, bool logged)
 {
-    int cause = atomic_load(&overlay->stranded) - 1, own = overlay->world->rank;
+    int cause = atomic_load(&overlay->orphaned_by) - 1, own = overlay->world->rank;
     struct gy_report *first = &overlay->first;
 
     if (!report_begin(first))
@@ -162,7 +162,7 @@ void gy_overlay_report(struct gy_overlay *overlay, gyre_status status, int rank,
 
 void gy_overlay_report_silence(struct gy_overlay *overlay, int rank, const char *text)
 {
-    if (atomic_load(&overlay->stranded))
+    if (atomic_load(&overlay->orphaned_by))
         gy_overlay_report(overlay, GYRE_PEER_UNREACHABLE, rank, text);
     else
         gy_flood_silence(overlay, rank, text);
@@ -204,8 +204,8 @@ void gy_overlay_leave(struct gy_overlay *overlay, int cause)
 {
     if (cause < 0 || cause >= overlay->world->size)
         return;
-    atomic_store(&overlay->stranded, cause + 1);
-    gy_flood_goodbye(overlay, overlay->world->rank, cause, NULL);
+    atomic_store(&overlay->orphaned_by, cause + 1);
+    gy_flood_leave(overlay, overlay->world->rank, cause, NULL);
 }
 
 /* ---- messages of the layer above ---- */
@@ -240,7 +240,7 @@ void gy_overlay_attend(struct gy_overlay *overlay)
     struct gy_error ignored = {.rank = -1, .quiet = true};
 
     if (gy_overlay_check(overlay, &ignored) != GYRE_SUCCESS)
-        gy_neighbours_judge(overlay);
+        gy_neighbours_check(overlay);
 }
 
 void gy_overlay_free(struct gy_overlay *overlay)
@@ -249,9 +249,9 @@ void gy_overlay_free(struct gy_overlay *overlay)
 
     if (!overlay)
         return;
-    gy_world_on_starved(overlay->world, NULL, NULL);
-    gy_overlay_check(overlay, &ignored); /* a report that nobody has flooded yet leaves before the goodbye */
-    gy_flood_goodbye(overlay, overlay->world->rank, overlay->world->rank, NULL);
+    gy_world_on_no_memory(overlay->world, NULL, NULL);
+    gy_overlay_check(overlay, &ignored); /* a report that nobody has flooded yet leaves before the leave message */
+    gy_flood_leave(overlay, overlay->world->rank, overlay->world->rank, NULL);
     gy_neighbours_flush(overlay);
     gy_neighbours_close(overlay);
     gy_world_cancel_dials(overlay->world, overlay);

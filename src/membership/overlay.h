@@ -1,5 +1,5 @@
 /* The overlay: about 2·log2 N authenticated connections per rank (to rank ± 2^k), made right after the meeting, over
- * which deaths, aborts and goodbyes flood; and pidfds for neighbours on this host. The first culprit's name arrives
+ * which deaths, aborts and leave messages flood; and pidfds for neighbours on this host. The first culprit's name arrives
  * everywhere before anything is closed, so that survivors never look guilty. Inside a host the same verdict is a
  * notice in shared memory. */
 #ifndef GY_MEMBERSHIP_OVERLAY_H
@@ -14,7 +14,7 @@
 struct gy_overlay;
 
 /* What is known of a rank that takes no part any more. The first word about a rank counts; a proof may follow it. */
-struct gy_fate {
+struct gy_failed_rank {
     gyre_status status; /* GYRE_SUCCESS: nothing, it is a member */
     bool proved;        /* its process has ended or has destroyed the world: it goes on nowhere else */
     int64_t when;       /* this process learnt it */
@@ -24,14 +24,14 @@ struct gy_fate {
 /* Has the memory for it, as world->spare, which gy_overlay_create takes; gy_overlay_free takes it otherwise. */
 gyre_status gy_overlay_prepare(struct gy_world *world, struct gy_error *error);
 /* How long a rank may keep the others waiting while they make their world: overlay_connect.c says why. */
-int64_t gy_overlay_patience(const struct gy_world *world);
+int64_t gy_overlay_timeout(const struct gy_world *world);
 /* Blocks until all neighbours are connected, or one has kept the others waiting for too long. A later epoch in which another
  * rank has failed is a world, too; EXCLUDED where the others go on without this one. */
 gyre_status gy_overlay_create(struct gy_world *world, struct gy_overlay **overlay_p, struct gy_error *error);
-/* Tells the others why this rank ends before it has a communicator, in its own words, which are logged; the goodbye
+/* Tells the others why this rank ends before it has a communicator, in its own words, which are logged; the leave message
  * follows. */
 void gy_overlay_give_up(struct gy_overlay *overlay, const struct gy_error *error);
-/* Sends goodbye (so that our exit is no death), flushes for at most 200 ms, closes. */
+/* Sends the leave message (so that our exit is no death), flushes for at most 200 ms, closes. */
 void gy_overlay_free(struct gy_overlay *overlay);
 
 /* The verdict as the ranks of one host tell it one another, in shared memory, zero at first. Who moves `word` from zero
@@ -70,11 +70,11 @@ void gy_overlay_abort(struct gy_overlay *overlay, const char *text);
 const struct gy_error *gy_overlay_aborted(const struct gy_overlay *overlay);
 /* Has this rank said that it goes on nowhere, since it cannot hear the others? NULL: no. */
 const struct gy_error *gy_overlay_deaf(const struct gy_overlay *overlay);
-/* Has `rank` said goodbye? Then it is not dead, but a collective that needs it ends with GYRE_PEER_LEFT. */
+/* Has `rank` said that it leaves? Then it is not dead, but a collective that needs it ends with GYRE_PEER_LEFT. */
 bool gy_overlay_has_left(const struct gy_overlay *overlay, int rank);
 /* Why did it leave? The rank because of whose leaving it could not go on, or itself. */
 int gy_overlay_left_because(const struct gy_overlay *overlay, int rank);
-/* Our goodbye before its time: nothing more will come from us, because `cause` has left. Whoever waits for us is told of
+/* Our leave message before its time: nothing more will come from us, because `cause` has left. Whoever waits for us is told of
  * `cause`, and so is everybody if we now abort. */
 void gy_overlay_leave(struct gy_overlay *overlay, int cause);
 /* overlay_broadcast.c. Says a word of the layer above, and because of whom, to those of whom a bit is set in `whom`
@@ -86,11 +86,11 @@ bool gy_overlay_announce(struct gy_overlay *overlay, uint32_t word, int cause, c
 typedef void gy_announced_func(void *user, int rank, uint32_t word, int cause);
 void gy_overlay_on_announced(struct gy_overlay *overlay, gy_announced_func *func, void *user);
 /* failed_ranks.c. What is known of `rank`; valid as long as the overlay. */
-const struct gy_fate *gy_overlay_fate(const struct gy_overlay *overlay, int rank);
+const struct gy_failed_rank *gy_overlay_failure(const struct gy_overlay *overlay, int rank);
 /* `rank` takes no part any more, because we say so: everybody is told, itself too. */
-void gy_overlay_condemn(struct gy_overlay *overlay, int rank, gyre_status status, const char *why);
-/* When the last fate was learnt; now, while one is being found out. 0: there is none. */
-int64_t gy_overlay_fates_changed(const struct gy_overlay *overlay);
+void gy_overlay_declare_failed(struct gy_overlay *overlay, int rank, gyre_status status, const char *why);
+/* When the last failure was learnt; now, while one is being found out. 0: there is none. */
+int64_t gy_overlay_failures_changed(const struct gy_overlay *overlay);
 /* Is there a connection to `rank`? Otherwise one is begun, whatever has happened. */
 bool gy_overlay_reach(struct gy_overlay *overlay, int rank);
 /* Messages of one part of the layer above, of `most` bytes at most. `func` is called in the poller's callbacks for those that come. */

@@ -22,7 +22,7 @@ static void pass_on(struct gy_overlay *overlay, const uint8_t *body, const struc
 {
     for (int i = 0; i < overlay->count; i++)
         if (overlay->neighbours[i] != from)
-            gy_stream_send(&overlay->neighbours[i]->stream, GY_OVERLAY_ANNOUNCEMENT, body,
+            gy_stream_send(&overlay->neighbours[i]->stream, GY_OVERLAY_BROADCAST, body,
                            HEAD + gy_overlay_marks(overlay));
 }
 
@@ -44,7 +44,7 @@ bool gy_overlay_announce(struct gy_overlay *overlay, uint32_t word, int cause, c
     return true;
 }
 
-void gy_announcement_hear(struct gy_neighbour *from, uint8_t *body, size_t bytes)
+void gy_broadcast_receive(struct gy_neighbour *from, uint8_t *body, size_t bytes)
 {
     struct gy_overlay *overlay = from->overlay;
     struct gy_wire wire = gy_wire_over(body, bytes);

@@ -1,7 +1,7 @@
 /* How the connections of the overlay come about.
  *
  *   we dial it:      dial ──greeted──► connected         refused: its process has ended
- *   it dials us:     awaited ──greeted──► connected      awaited for long: every 250 ms a bare connection to its door,
+ *   it dials us:     awaited ──greeted──► connected      awaited for long: every 250 ms a bare connection to its listener,
  *                                                        only to see it refused
  *   acquaintance:    a rank that we wait for and that is no neighbour, once ranks have left: dialled
  *
@@ -9,7 +9,7 @@
  * rank.
  *
  * Patience. At a first meeting a rank may take as long to connect as to come. The ranks of a later epoch were all inside
- * gyre when it was agreed on, and newcomers had just answered: who does not connect is stopped, and the stall clock finds
+ * gyre when it was agreed on, and joiners had just answered: who does not connect is stopped, and the stall clock finds
  * it. All who are missed then are named at once, also where somebody else has failed before, as the agreement that follows
  * would wait long for one that never came to this world. Who finds that it was away itself for that long is given up by
  * now, and says so.
@@ -38,17 +38,17 @@ static void on_dialled(void *user, int rank, int fd, const struct gy_seal_keys *
 
     if (fd >= 0) {
         gy_neighbour_connected(neighbour, fd, keys);
-    } else if (neighbour->acquaintance && gy_error_is_shortage(overlay->world->dial_errnum)) {
+    } else if (neighbour->on_demand && gy_error_is_shortage(overlay->world->dial_errnum)) {
         neighbour->ended = true; /* of ours: again at the next turn */
-    } else if (neighbour->acquaintance &&
-               !neighbour->bystander) { /* died, left or gave up: the latter two it has told others */
+    } else if (neighbour->on_demand &&
+               !neighbour->witness) { /* died, left or gave up: the latter two it has told others */
         gy_neighbour_suspect(neighbour, overlay->world->dial_errnum);
     } else {
-        gy_neighbour_end(neighbour, overlay->world->dial_errnum); /* a neighbour's door was open at the meeting */
+        gy_neighbour_end(neighbour, overlay->world->dial_errnum); /* a neighbour's listener was open at the meeting */
     }
 }
 
-/* From the door: a neighbour that dials us, or somebody whose acquaintance we are. It has proved who it is, so one that we
+/* From the listener: a neighbour that dials us, or somebody whose acquaintance we are. It has proved who it is, so one that we
  * still take for connected has lost that connection, and does not come back to it: closing the new one would look like our
  * death. */
 static void on_accepted(void *user, int rank, int fd, const struct gy_seal_keys *keys)
@@ -58,7 +58,7 @@ static void on_accepted(void *user, int rank, int fd, const struct gy_seal_keys 
     struct gy_error error = {.rank = -1};
 
     if (!neighbour && (neighbour = gy_neighbour_add(overlay, rank, false)) != NULL)
-        neighbour->guest = true;
+        neighbour->registrant = true;
     if (neighbour) {
         gy_neighbour_renew(neighbour);
         gy_neighbour_connected(neighbour, fd, keys);
@@ -70,18 +70,18 @@ static void on_accepted(void *user, int rank, int fd, const struct gy_seal_keys 
     gy_overlay_give_up(overlay, &error);
 }
 
-/* A bystander that is waited for now is none any more; if its end was no news, it is one now. */
+/* A witness that is waited for now is none any more; if its end was no news, it is one now. */
 static bool is_known(struct gy_overlay *overlay, int rank, bool waits)
 {
     struct gy_neighbour *ours = gy_neighbour_find(overlay, rank, true);
-    bool gone = ours && ours->bystander && ours->ended;
+    bool gone = ours && ours->witness && ours->ended;
 
     if (ours && waits)
-        ours->bystander = false;
+        ours->witness = false;
     return (ours && !(gone && waits)) || gy_neighbour_find(overlay, rank, false);
 }
 
-void gy_neighbour_acquaint(struct gy_overlay *overlay, int rank, bool waits)
+void gy_neighbour_on_demand(struct gy_overlay *overlay, int rank, bool waits)
 {
     struct gy_error ignored = {.rank = -1, .quiet = true};
     struct gy_neighbour *neighbour;
@@ -94,15 +94,15 @@ void gy_neighbour_acquaint(struct gy_overlay *overlay, int rank, bool waits)
         gy_neighbour_renew(neighbour);
     else if (!(neighbour = gy_neighbour_add(overlay, rank, true)))
         return; /* again at the next turn */
-    neighbour->acquaintance = true;
-    neighbour->bystander = !waits;
+    neighbour->on_demand = true;
+    neighbour->witness = !waits;
     if (gy_world_dial_overlay(overlay->world, rank, on_dialled, overlay, &ignored) != GYRE_SUCCESS)
         neighbour->ended = true; /* the other clocks remain */
 }
 
 void gy_overlay_acquaint(struct gy_overlay *overlay, int rank)
 {
-    gy_neighbour_acquaint(overlay, rank, true);
+    gy_neighbour_on_demand(overlay, rank, true);
 }
 
 bool gy_overlay_reach(struct gy_overlay *overlay, int rank)
@@ -114,13 +114,13 @@ bool gy_overlay_reach(struct gy_overlay *overlay, int rank)
     if ((theirs && theirs->connected && !theirs->ended) || (ours && ours->connected && !ours->ended))
         return true;
     if (ours)
-        ours->bystander = false;
+        ours->witness = false;
     if (rank == overlay->world->rank || (ours && !ours->ended))
         return false; /* under way */
     if (!ours && !(ours = gy_neighbour_add(overlay, rank, true)))
         return false;
     gy_neighbour_renew(ours);
-    ours->acquaintance = ours->dialled = true;
+    ours->on_demand = ours->dialled = true;
     if (gy_world_dial_overlay(overlay->world, rank, on_dialled, overlay, &ignored) != GYRE_SUCCESS)
         ours->ended = true; /* again at the next turn */
     return false;
@@ -134,7 +134,7 @@ static void introduce(struct gy_neighbour *neighbour)
 
     gy_handshake_dial(&handshake, world->key, world->job, GY_PURPOSE_OVERLAY, (uint32_t)world->rank,
                       (uint32_t)neighbour->rank, (enum gy_integrity)world->config->integrity);
-    gy_greeting_introduce(neighbour->probe.fd, &handshake);
+    gy_handshake_io_introduce(neighbour->probe.fd, &handshake);
     gy_handshake_forget(&handshake);
 }
 
@@ -151,7 +151,7 @@ static void on_probe(void *owner, uint32_t events)
         gy_neighbour_end(neighbour, errnum);
 }
 
-/* Its dial does not come: is its door still there? What we learn here nobody else may tell us: in a world of two there
+/* Its dial does not come: is its listener still there? What we learn here nobody else may tell us: in a world of two there
  * is nobody else. */
 static void probe(struct gy_neighbour *neighbour)
 {
@@ -178,7 +178,7 @@ static bool goes_on(const struct gy_overlay *overlay)
     int own = overlay->world->rank;
 
     return overlay->world->epoch > 1 && overlay->verdict.rank != own && !gy_overlay_aborted(overlay) &&
-           gy_overlay_fate(overlay, own)->status == GYRE_SUCCESS;
+           gy_overlay_failure(overlay, own)->status == GYRE_SUCCESS;
 }
 
 /* It is neither connected nor gone, and not out either, if those who are left go on: what they know of it, they have told each other. */
@@ -189,7 +189,7 @@ static bool is_absent(const struct gy_neighbour *neighbour)
     if (neighbour->connected || neighbour->ended)
         return false;
     return overlay->verdict.status == GYRE_SUCCESS || !goes_on(overlay) ||
-           gy_overlay_fate(overlay, neighbour->rank)->status == GYRE_SUCCESS;
+           gy_overlay_failure(overlay, neighbour->rank)->status == GYRE_SUCCESS;
 }
 
 /* How many of them are; *absent_p is the first. */
@@ -243,7 +243,7 @@ static void probe_absent(struct gy_overlay *overlay)
     }
 }
 
-int64_t gy_overlay_patience(const struct gy_world *world)
+int64_t gy_overlay_timeout(const struct gy_world *world)
 {
     const struct gy_config *config = world->config;
 
@@ -260,7 +260,7 @@ static void name_absent(struct gy_overlay *overlay, struct gy_neighbour *absent)
     if (world->epoch == 1) {
         snprintf(text, sizeof(text), "rank %d was at the meeting but did not connect to rank %d afterwards",
                  absent->rank, world->rank);
-        gy_flood_verdict(overlay, GYRE_MEETING_FAILED, absent->rank, text, NULL);
+        gy_flood_failure(overlay, GYRE_MEETING_FAILED, absent->rank, text, NULL);
         return;
     }
     for (int i = 0; i < overlay->count; i++) {
@@ -271,8 +271,8 @@ static void name_absent(struct gy_overlay *overlay, struct gy_neighbour *absent)
         snprintf(text, sizeof(text),
                  "rank %d belongs to a new world and has not connected to rank %d of it for %.0f s "
                  "(GYRE_STALL_TIMEOUT); is it stopped?",
-                 neighbour->rank, world->rank, (double)gy_overlay_patience(world) / (double)GY_SECOND);
-        gy_flood_verdict(overlay, GYRE_PEER_STALLED, neighbour->rank, text, NULL);
+                 neighbour->rank, world->rank, (double)gy_overlay_timeout(world) / (double)GY_SECOND);
+        gy_flood_failure(overlay, GYRE_PEER_STALLED, neighbour->rank, text, NULL);
     }
 }
 
@@ -281,7 +281,7 @@ static gyre_status return_late(struct gy_overlay *overlay, int64_t away, struct 
 {
     struct gy_world *world = overlay->world;
 
-    if (world->epoch > 1 && away > gy_overlay_patience(world))
+    if (world->epoch > 1 && away > gy_overlay_timeout(world))
         return gy_error_set(
             error, GYRE_EXCLUDED, world->rank,
             "rank %d has been excluded, the others go on without it: it was stopped for %.0f s while its "
@@ -294,7 +294,7 @@ static gyre_status return_late(struct gy_overlay *overlay, int64_t away, struct 
 gyre_status gy_neighbours_connect(struct gy_overlay *overlay, struct gy_error *error)
 {
     struct gy_world *world = overlay->world;
-    int64_t now = gy_now(), deadline = now + gy_overlay_patience(world), next_probe = now + PROBE_EVERY;
+    int64_t now = gy_now(), deadline = now + gy_overlay_timeout(world), next_probe = now + PROBE_EVERY;
     int64_t looked = world->looked ? world->looked : now;
     struct gy_neighbour *absent = NULL;
     bool telling = false;

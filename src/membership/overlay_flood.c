@@ -1,7 +1,7 @@
 /* What floods over the overlay: the verdict and goodbyes.
  *
  * Invariants. A verdict is adopted once, and queued to every neighbour in the same breath, before anything is closed:
- * whoever then sees sockets close knows the culprit already. Each goodbye is passed on once, with the rank because of
+ * whoever then sees sockets close knows the culprit already. Each leave message is passed on once, with the rank because of
  * whose leaving it was said, or its own. Both go to all neighbours but the one they came from; one that connects later
  * is told when it does. */
 #include <errno.h>
@@ -52,7 +52,7 @@ static void send_verdict(struct gy_overlay *overlay, enum gy_overlay_kind kind, 
 static void adopt(struct gy_overlay *overlay, gyre_status status, int rank, const char *text,
                   const struct gy_neighbour *from, enum gy_log_level level)
 {
-    gy_fate_of_verdict(overlay, status, rank, text, from); /* in front of the verdict, on every connection */
+    gy_failure_of_report(overlay, status, rank, text, from); /* in front of the verdict, on every connection */
     if (overlay->verdict.status != GYRE_SUCCESS)
         return;
     overlay->verdict.status = status;
@@ -60,10 +60,10 @@ static void adopt(struct gy_overlay *overlay, gyre_status status, int rank, cons
     snprintf(overlay->verdict.text, sizeof(overlay->verdict.text), "%.*s", GY_OVERLAY_TEXT, text);
     gy_log(level, "%s", overlay->verdict.text);
     gy_flood_publish(overlay, status, rank, overlay->verdict.text);
-    send_verdict(overlay, GY_OVERLAY_VERDICT, &overlay->verdict, from);
+    send_verdict(overlay, GY_OVERLAY_FIRST_FAILURE, &overlay->verdict, from);
 }
 
-void gy_flood_verdict(struct gy_overlay *overlay, gyre_status status, int rank, const char *text,
+void gy_flood_failure(struct gy_overlay *overlay, gyre_status status, int rank, const char *text,
                       const struct gy_neighbour *from)
 {
     adopt(overlay, status, rank, text, from, from ? GY_LOG_INFO : GY_LOG_ERROR);
@@ -87,7 +87,7 @@ void gy_flood_silence(struct gy_overlay *overlay, int rank, const char *text)
         overlay->doubted++;
         return;
     }
-    gy_flood_verdict(overlay, GYRE_PEER_UNREACHABLE, rank, text, NULL);
+    gy_flood_failure(overlay, GYRE_PEER_UNREACHABLE, rank, text, NULL);
 }
 
 void gy_flood_doubts(struct gy_overlay *overlay)
@@ -99,7 +99,7 @@ void gy_flood_doubts(struct gy_overlay *overlay)
             continue;
         doubt->since = 0;
         overlay->doubted--;
-        gy_flood_verdict(overlay, GYRE_PEER_UNREACHABLE, doubt->rank, doubt->text, NULL);
+        gy_flood_failure(overlay, GYRE_PEER_UNREACHABLE, doubt->rank, doubt->text, NULL);
     }
 }
 
@@ -110,7 +110,7 @@ void gy_flood_abort(struct gy_overlay *overlay, int rank, const char *text, cons
     overlay->aborted.status = GYRE_ABORTED;
     overlay->aborted.rank = rank;
     snprintf(overlay->aborted.text, sizeof(overlay->aborted.text), "%.*s", GY_OVERLAY_TEXT, text);
-    gy_flood_verdict(overlay, GYRE_ABORTED, rank, text, from);
+    gy_flood_failure(overlay, GYRE_ABORTED, rank, text, from);
     send_verdict(overlay, GY_OVERLAY_ABORT, &overlay->aborted, from);
 }
 
@@ -129,15 +129,15 @@ static bool decode(const struct gy_neighbour *from, uint8_t *body, size_t bytes,
     return true;
 }
 
-void gy_flood_hear_verdict(struct gy_neighbour *from, uint8_t *body, size_t bytes)
+void gy_flood_receive_failure(struct gy_neighbour *from, uint8_t *body, size_t bytes)
 {
     struct gy_error verdict;
 
     if (decode(from, body, bytes, &verdict))
-        gy_flood_verdict(from->overlay, verdict.status, verdict.rank, verdict.text, from);
+        gy_flood_failure(from->overlay, verdict.status, verdict.rank, verdict.text, from);
 }
 
-void gy_flood_hear_abort(struct gy_neighbour *from, uint8_t *body, size_t bytes)
+void gy_flood_receive_abort(struct gy_neighbour *from, uint8_t *body, size_t bytes)
 {
     struct gy_error verdict;
 
@@ -145,29 +145,29 @@ void gy_flood_hear_abort(struct gy_neighbour *from, uint8_t *body, size_t bytes)
         gy_flood_abort(from->overlay, verdict.rank, verdict.text, from);
 }
 
-static void send_goodbye(struct gy_neighbour *to, int rank)
+static void send_leave(struct gy_neighbour *to, int rank)
 {
-    uint8_t body[GY_OVERLAY_GOODBYE_BODY];
+    uint8_t body[GY_OVERLAY_LEAVE_BODY];
     struct gy_wire wire = gy_wire_over(body, sizeof(body));
 
     gy_wire_put(&wire, (uint32_t)rank, 4);
     gy_wire_put(&wire, (uint32_t)to->overlay->left[rank] - 1, 4);
-    gy_stream_send(&to->stream, GY_OVERLAY_GOODBYE, body, sizeof(body));
+    gy_stream_send(&to->stream, GY_OVERLAY_LEAVE, body, sizeof(body));
 }
 
-void gy_flood_goodbye(struct gy_overlay *overlay, int rank, int cause, const struct gy_neighbour *from)
+void gy_flood_leave(struct gy_overlay *overlay, int rank, int cause, const struct gy_neighbour *from)
 {
-    bool ends = cause == rank && gy_fate_learn(overlay, rank, GYRE_PEER_LEFT, true, "it destroyed its communicator");
+    bool ends = cause == rank && gy_failure_learn(overlay, rank, GYRE_PEER_LEFT, true, "it destroyed its communicator");
 
     if (overlay->left[rank] && ends) /* it has said before that it could not go on; that it ends now is news */
-        gy_fate_flood(overlay, rank, from);
+        gy_failure_flood(overlay, rank, from);
     if (overlay->left[rank])
         return;
     overlay->left[rank] = cause + 1;
     overlay->thinned |= rank != overlay->world->rank;
     for (int i = 0; i < overlay->count; i++) {
         if (overlay->neighbours[i] != from)
-            send_goodbye(overlay->neighbours[i], rank);
+            send_leave(overlay->neighbours[i], rank);
     }
 }
 
@@ -176,25 +176,25 @@ void gy_flood_catch_up(struct gy_neighbour *neighbour)
     struct gy_overlay *overlay = neighbour->overlay;
     uint8_t body[GY_OVERLAY_BODY];
 
-    gy_fate_catch_up(neighbour);
+    gy_failure_catch_up(neighbour);
     if (overlay->verdict.status != GYRE_SUCCESS)
-        gy_stream_send(&neighbour->stream, GY_OVERLAY_VERDICT, body, gy_flood_encode(&overlay->verdict, body));
+        gy_stream_send(&neighbour->stream, GY_OVERLAY_FIRST_FAILURE, body, gy_flood_encode(&overlay->verdict, body));
     if (overlay->aborted.status != GYRE_SUCCESS)
         gy_stream_send(&neighbour->stream, GY_OVERLAY_ABORT, body, gy_flood_encode(&overlay->aborted, body));
     for (int rank = 0; rank < overlay->world->size; rank++) {
         if (overlay->left[rank])
-            send_goodbye(neighbour, rank);
+            send_leave(neighbour, rank);
     }
 }
 
-void gy_flood_hear_goodbye(struct gy_neighbour *from, uint8_t *body, size_t bytes)
+void gy_flood_receive_leave(struct gy_neighbour *from, uint8_t *body, size_t bytes)
 {
     struct gy_wire wire = gy_wire_over(body, bytes);
     uint64_t rank = gy_wire_get(&wire, 4), cause = gy_wire_get(&wire, 4), size = (uint64_t)from->overlay->world->size;
 
-    /* Its own, which comes back, tells a rank nothing; nobody else says goodbye for it. */
+    /* Its own, which comes back, tells a rank nothing; nobody else says that it leaves for it. */
     if (!wire.bad && rank < size && cause < size && rank != (uint64_t)from->overlay->world->rank)
-        gy_flood_goodbye(from->overlay, (int)rank, (int)cause, from);
+        gy_flood_leave(from->overlay, (int)rank, (int)cause, from);
 }
 
 /* What it says cannot be heard for want of memory or descriptors, which is not its fault: this rank goes on nowhere, and
@@ -209,15 +209,15 @@ static void go_deaf(struct gy_neighbour *neighbour, int errnum)
         return;
     gy_error_system(&error, errnum, "rank %d cannot hear rank %d any more, and gives up", own, neighbour->rank);
     overlay->deaf = error;
-    gy_flood_verdict(overlay, error.status, own, error.text, NULL);
-    if (gy_fate_learn(overlay, own, GYRE_PEER_LEFT, true, error.text))
-        gy_fate_flood(overlay, own, NULL);
-    gy_flood_goodbye(overlay, own, own, NULL);
+    gy_flood_failure(overlay, error.status, own, error.text, NULL);
+    if (gy_failure_learn(overlay, own, GYRE_PEER_LEFT, true, error.text))
+        gy_failure_flood(overlay, own, NULL);
+    gy_flood_leave(overlay, own, own, NULL);
 }
 
 /* Does the end of this connection say that the process is gone? Its kernel does: by an end of what it has begun to say, by
- * a door that is refused, and on this host by a reset; but not while a pidfd says that it runs. What happens to a
- * connection that has not come to anything may be the work of a rank that lives: its door is crowded, or it has no memory.
+ * a listener that is refused, and on this host by a reset; but not while a pidfd says that it runs. What happens to a
+ * connection that has not come to anything may be the work of a rank that lives: its listener is oversubscribed, or it has no memory.
  * Between hosts a reset may also come from one that gave up on us, while the network was cut. */
 static bool is_proof(const struct gy_neighbour *neighbour, int errnum, bool local)
 {
@@ -240,8 +240,8 @@ void gy_flood_death(struct gy_neighbour *neighbour, int errnum)
         return;
     }
     if (overlay->left[neighbour->rank]) {
-        if (proved && gy_fate_learn(overlay, neighbour->rank, GYRE_PEER_DEAD, true, "it failed, and then ended"))
-            gy_fate_flood(overlay, neighbour->rank, NULL);
+        if (proved && gy_failure_learn(overlay, neighbour->rank, GYRE_PEER_DEAD, true, "it failed, and then ended"))
+            gy_failure_flood(overlay, neighbour->rank, NULL);
         return;
     }
     if (errnum == ETIMEDOUT || errnum == EHOSTUNREACH || errnum == ENETUNREACH || errnum == ENETDOWN) {
@@ -258,15 +258,15 @@ void gy_flood_death(struct gy_neighbour *neighbour, int errnum)
                  "stranger on the "
                  "way",
                  neighbour->rank, overlay->world->rank, gy_flaw_text(neighbour->stream.flaw));
-        gy_flood_verdict(overlay, GYRE_CORRUPTED, neighbour->rank, text, NULL);
+        gy_flood_failure(overlay, GYRE_CORRUPTED, neighbour->rank, text, NULL);
         return;
     }
     snprintf(text, sizeof(text), "rank %d died%s (process %d on host %d%s, seen by rank %d)", neighbour->rank,
              overlay->world->overlay ? "" : " or gave up while the ranks connected", member->pid, member->host,
              local ? ", the same host" : "", overlay->world->rank);
-    if (gy_fate_learn(overlay, neighbour->rank, GYRE_PEER_DEAD, proved, text))
-        gy_fate_flood(overlay, neighbour->rank, NULL);
-    gy_flood_verdict(overlay, GYRE_PEER_DEAD, neighbour->rank, text, NULL);
+    if (gy_failure_learn(overlay, neighbour->rank, GYRE_PEER_DEAD, proved, text))
+        gy_failure_flood(overlay, neighbour->rank, NULL);
+    gy_flood_failure(overlay, GYRE_PEER_DEAD, neighbour->rank, text, NULL);
 }
 
 static void take_notice(struct gy_overlay *overlay, const struct gy_notice *notice, uint64_t word)

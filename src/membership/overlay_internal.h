@@ -1,5 +1,5 @@
 /* Shared by the parts of the overlay only: overlay.c (the face towards the layers above), overlay_flood.c (verdicts and
- * goodbyes), overlay_connect.c (how connections come about), failure_detector.c (what is seen through them). One thread
+ * leave messages), overlay_connect.c (how connections come about), failure_detector.c (what is seen through them). One thread
  * at a time, except for the fields that say so. */
 #ifndef GY_MEMBERSHIP_OVERLAY_INTERNAL_H
 #define GY_MEMBERSHIP_OVERLAY_INTERNAL_H
@@ -8,16 +8,16 @@
 #include "net/message_stream.h"
 
 #define GY_OVERLAY_BODY (8 + GY_OVERLAY_TEXT)
-#define GY_OVERLAY_GOODBYE_BODY 8
+#define GY_OVERLAY_LEAVE_BODY 8
 
 enum gy_overlay_kind {
     GY_OVERLAY_IDENTITY = 1,
-    GY_OVERLAY_VERDICT,
-    GY_OVERLAY_GOODBYE,
-    GY_OVERLAY_FATE,
+    GY_OVERLAY_FIRST_FAILURE,
+    GY_OVERLAY_LEAVE,
+    GY_OVERLAY_FAILURE,
     GY_OVERLAY_MESSAGE,
     GY_OVERLAY_ABORT,
-    GY_OVERLAY_ANNOUNCEMENT
+    GY_OVERLAY_BROADCAST
 };
 enum gy_overlay_pending { GY_PENDING_NONE, GY_PENDING_WRITING, GY_PENDING_READY, GY_PENDING_DONE };
 
@@ -41,29 +41,29 @@ struct gy_doubt {
 struct gy_neighbour {
     struct gy_overlay *overlay;
     int rank;
-    bool dials;        /* we dial it */
-    bool acquaintance; /* of ours: no neighbour by its number, see overlay_connect.c */
-    bool bystander;    /* an acquaintance that only may know something: it is not waited for, and its end is no news */
-    bool guest;        /* it has come by itself: we are an acquaintance of its */
-    bool dialled;      /* we have begun to; or it failed for want of something, and is tried again */
+    bool dials;      /* we dial it */
+    bool on_demand;  /* of ours: no neighbour by its number, see overlay_connect.c */
+    bool witness;    /* an acquaintance that only may know something: it is not waited for, and its end is no news */
+    bool registrant; /* it has come by itself: we are an acquaintance of its */
+    bool dialled;    /* we have begun to; or it failed for want of something, and is tried again */
     bool connected, ended;
     bool introduced; /* it has said IDENTITY: it takes part, so the end of its connection says something about it */
     struct gy_stream stream;
     struct gy_watch pidfd; /* fd −1: none */
-    struct gy_watch probe; /* fd −1: none; a bare connection to its door, while its own dial is awaited */
+    struct gy_watch probe; /* fd −1: none; a bare connection to its listener, while its own dial is awaited */
     int64_t suspect_since; /* 0: not */
-    int suspect_errnum;    /* of the dial that failed, a bystander's, too; 0: its process has ended */
+    int suspect_errnum;    /* of the dial that failed, a witness's, too; 0: its process has ended */
 };
 
 struct gy_overlay {
     struct gy_world *world;
     struct gy_neighbour **neighbours;
     int count, room;
-    uint64_t namespace_id; /* of our pids */
-    int *left;             /* [size] 0, or who said goodbye: 1 + the rank because of which */
-    bool thinned;          /* somebody else did */
-    struct gy_fate *fates; /* [size] */
-    int64_t fates_changed;
+    uint64_t namespace_id;           /* of our pids */
+    int *left;                       /* [size] 0, or who said that it leaves: 1 + the rank because of which */
+    bool thinned;                    /* somebody else did */
+    struct gy_failed_rank *failures; /* [size] */
+    int64_t failures_changed;
     gy_overlay_message_func *on_message; /* NULL: nobody hears them */
     void *message_user;
     size_t message_most;
@@ -74,7 +74,7 @@ struct gy_overlay {
     int doubted;             /* how many of them there are */
     struct gy_error aborted; /* somebody wants the end of everything, whatever the verdict was */
     struct gy_error deaf;    /* this rank cannot hear the others any more, and goes on nowhere */
-    _Atomic int stranded;    /* 1 + the rank whose leaving ended us; written by the driving thread, once */
+    _Atomic int orphaned_by; /* 1 + the rank whose leaving ended us; written by the driving thread, once */
     uint32_t *announced;     /* [size] how many each rank has announced, as far as is known */
     gy_announced_func *on_announced;
     void *announced_user;
@@ -84,7 +84,7 @@ struct gy_overlay {
 /* overlay_flood.c */
 void gy_flood_publish(struct gy_overlay *overlay, gyre_status status, int rank, const char *text);
 /* The first verdict: kept, published, queued to every neighbour but the one who told us (`from`, or NULL). */
-void gy_flood_verdict(struct gy_overlay *overlay, gyre_status status, int rank, const char *text,
+void gy_flood_failure(struct gy_overlay *overlay, gyre_status status, int rank, const char *text,
                       const struct gy_neighbour *from);
 /* The same of what this rank has decided on; `logged` already. */
 void gy_flood_own(struct gy_overlay *overlay, gyre_status status, int rank, const char *text, bool logged);
@@ -95,12 +95,12 @@ void gy_flood_silence(struct gy_overlay *overlay, int rank, const char *text);
 void gy_flood_doubts(struct gy_overlay *overlay);
 /* A verdict as the body of a message: so many bytes. */
 size_t gy_flood_encode(const struct gy_error *verdict, uint8_t body_p[GY_OVERLAY_BODY]);
-void gy_flood_goodbye(struct gy_overlay *overlay, int rank, int cause, const struct gy_neighbour *from);
-void gy_flood_hear_verdict(struct gy_neighbour *from, uint8_t *body, size_t bytes);
+void gy_flood_leave(struct gy_overlay *overlay, int rank, int cause, const struct gy_neighbour *from);
+void gy_flood_receive_failure(struct gy_neighbour *from, uint8_t *body, size_t bytes);
 /* An abort is passed on once, also after a verdict; it is the verdict where there is none. */
 void gy_flood_abort(struct gy_overlay *overlay, int rank, const char *text, const struct gy_neighbour *from);
-void gy_flood_hear_abort(struct gy_neighbour *from, uint8_t *body, size_t bytes);
-void gy_flood_hear_goodbye(struct gy_neighbour *from, uint8_t *body, size_t bytes);
+void gy_flood_receive_abort(struct gy_neighbour *from, uint8_t *body, size_t bytes);
+void gy_flood_receive_leave(struct gy_neighbour *from, uint8_t *body, size_t bytes);
 /* One neighbour that connects only now is told what the others were told already. */
 void gy_flood_catch_up(struct gy_neighbour *neighbour);
 /* Has another rank of this host published a verdict? Then it is adopted. */
@@ -111,17 +111,17 @@ bool gy_flood_has_notice(const struct gy_overlay *overlay);
 void gy_flood_death(struct gy_neighbour *neighbour, int errnum);
 
 /* overlay_broadcast.c */
-void gy_announcement_hear(struct gy_neighbour *from, uint8_t *body, size_t bytes);
+void gy_broadcast_receive(struct gy_neighbour *from, uint8_t *body, size_t bytes);
 
 /* failed_ranks.c. Learning changes what this rank knows: false, nothing new. Flooding tells the others. */
-bool gy_fate_learn(struct gy_overlay *overlay, int rank, gyre_status status, bool proved, const char *why);
-void gy_fate_flood(struct gy_overlay *overlay, int rank, const struct gy_neighbour *from);
-void gy_fate_hear(struct gy_neighbour *from, uint8_t *body, size_t bytes);
-void gy_fate_catch_up(struct gy_neighbour *neighbour);
-/* A verdict about a rank that does not go on is its fate, too. */
-void gy_fate_of_verdict(struct gy_overlay *overlay, gyre_status status, int rank, const char *why,
-                        const struct gy_neighbour *from);
-void gy_fates_free(struct gy_overlay *overlay);
+bool gy_failure_learn(struct gy_overlay *overlay, int rank, gyre_status status, bool proved, const char *why);
+void gy_failure_flood(struct gy_overlay *overlay, int rank, const struct gy_neighbour *from);
+void gy_failure_receive(struct gy_neighbour *from, uint8_t *body, size_t bytes);
+void gy_failure_catch_up(struct gy_neighbour *neighbour);
+/* A verdict about a rank that does not go on is its failure, too. */
+void gy_failure_of_report(struct gy_overlay *overlay, gyre_status status, int rank, const char *why,
+                          const struct gy_neighbour *from);
+void gy_failures_free(struct gy_overlay *overlay);
 
 /* failure_detector.c */
 struct gy_neighbour *gy_neighbour_find(struct gy_overlay *overlay, int rank, bool dials);
@@ -131,14 +131,14 @@ struct gy_neighbour *gy_neighbour_add(struct gy_overlay *overlay, int rank, bool
 void gy_neighbour_renew(struct gy_neighbour *neighbour);
 /* Takes over `fd`. */
 void gy_neighbour_connected(struct gy_neighbour *neighbour, int fd, const struct gy_seal_keys *keys);
-/* It is gone, unless it said goodbye; `errnum` as in gy_flood_death. */
+/* It is gone, unless it said that it leaves; `errnum` as in gy_flood_death. */
 void gy_neighbour_end(struct gy_neighbour *neighbour, int errnum);
 /* There is no connection with it: it died, or it left, or gave up, which its neighbours know and tell in a moment. */
 void gy_neighbour_suspect(struct gy_neighbour *neighbour, int errnum);
 void gy_neighbour_unwatch(struct gy_neighbour *neighbour, struct gy_watch *watch);
-void gy_neighbours_judge(struct gy_overlay *overlay);
+void gy_neighbours_check(struct gy_overlay *overlay);
 /* gy_overlay_acquaint, of one that is not waited for where `waits` is false: it may know something (overlay_connect.c). */
-void gy_neighbour_acquaint(struct gy_overlay *overlay, int rank, bool waits);
+void gy_neighbour_on_demand(struct gy_overlay *overlay, int rank, bool waits);
 /* Sends what is queued, for a short time, and reads what is there. */
 void gy_neighbours_flush(struct gy_overlay *overlay);
 void gy_neighbours_close(struct gy_overlay *overlay);

@@ -325,7 +325,7 @@ bool gy_address_decode(const uint8_t wire_bytes[GY_ADDRESS_WIRE], struct sockadd
         address_p->ss_family = AF_INET;
         gy_wire_get_bytes(&wire, &((struct sockaddr_in *)address_p)->sin_addr, 4);
     } else {
-        return family == 0; /* a world of one has no door */
+        return family == 0; /* a world of one has no listener */
     }
     gy_address_set_port(address_p, (uint16_t)port);
     return true;

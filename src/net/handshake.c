@@ -139,7 +139,7 @@ static bool tag_matches(const struct gy_handshake *handshake, uint8_t step, cons
 /* Who meets, or joins a world, knows neither its job nor whether the settings are the same. */
 static bool is_new(uint8_t purpose)
 {
-    return purpose == GY_PURPOSE_MEET || purpose == GY_PURPOSE_JOIN;
+    return purpose == GY_PURPOSE_BOOTSTRAP || purpose == GY_PURPOSE_JOIN;
 }
 
 /* What the dialer asks for. Whoever is new may be of other settings: it is told so by name, over a socket that is sealed

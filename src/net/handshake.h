@@ -1,4 +1,4 @@
-/* The authenticated greeting on every socket, as a pure state machine: bytes in, bytes out, no input or output of its
+/* The authenticated handshake on every socket, as a pure state machine: bytes in, bytes out, no input or output of its
  * own.
  *
  *   dialer                                                          acceptor
@@ -16,7 +16,7 @@
  * no more than the recorded one, and message 3 fails. The dialer recognises another secret by the connection's orderly end
  * before any answer.
  *
- * What follows the greeting on the socket is sealed (record_protection.h) as the mode, GYRE_INTEGRITY, asks for: the dialer says
+ * What follows the handshake on the socket is sealed (record_protection.h) as the mode, GYRE_INTEGRITY, asks for: the dialer says
  * which, and which ciphers it can do; the acceptor picks the suite. At mac and encrypt both nonces are fresh X25519
  * public keys, and their shared secret goes into the keys of this connection, with the job's key and all four messages:
  * they are no other connection's, and what was recorded stays closed when the secret becomes known later. */
@@ -36,7 +36,7 @@
 #define GY_HANDSHAKE_BYTES_MAX GY_HANDSHAKE_BYTES_1
 
 enum gy_purpose {
-    GY_PURPOSE_MEET = 1,
+    GY_PURPOSE_BOOTSTRAP = 1,
     GY_PURPOSE_OVERLAY,
     GY_PURPOSE_LINK,
     GY_PURPOSE_RDMA,

@@ -1,4 +1,4 @@
-/* connecting ──writable──► greeting ──handshake done──► callback(fd)
+/* connecting ──writable──► handshake ──handshake done──► callback(fd)
  *      └────────error────────┴──────refused, EOF──────► callback(errnum)
  *
  * Reads never more than the handshake wants, since what follows belongs to whoever gets the socket. Ends exactly once,
@@ -12,107 +12,107 @@
 #include "core/clock.h"
 
 #define UNANSWERED_LEAST 3
-#define UNANSWERED_PATIENCE (GY_SECOND / 5)
+#define UNANSWERED_TIMEOUT (GY_SECOND / 5)
 
-static void finish(struct gy_greeting *greeting, int errnum)
+static void finish(struct gy_handshake_io *handshake_io, int errnum)
 {
-    gy_poller_remove(greeting->poller, &greeting->watch);
-    if (errnum != 0 || greeting->handshake.state != GY_HANDSHAKE_DONE) {
-        close(greeting->fd);
-        greeting->fd = -1;
+    gy_poller_remove(handshake_io->poller, &handshake_io->watch);
+    if (errnum != 0 || handshake_io->handshake.state != GY_HANDSHAKE_DONE) {
+        close(handshake_io->fd);
+        handshake_io->fd = -1;
     }
-    greeting->done(greeting->user, greeting, errnum);
+    handshake_io->done(handshake_io->user, handshake_io, errnum);
 }
 
 /* Sends what the handshake says. An errno, or 0; EAGAIN if some is left. */
-static int speak(struct gy_greeting *greeting)
+static int speak(struct gy_handshake_io *handshake_io)
 {
     const uint8_t *bytes;
     size_t count;
 
-    while ((count = gy_handshake_take(&greeting->handshake, &bytes)) > 0) {
-        ssize_t sent = send(greeting->fd, bytes, count, MSG_NOSIGNAL);
+    while ((count = gy_handshake_take(&handshake_io->handshake, &bytes)) > 0) {
+        ssize_t sent = send(handshake_io->fd, bytes, count, MSG_NOSIGNAL);
 
         if (sent < 0)
             return errno == EINTR ? EAGAIN : errno;
-        gy_handshake_taken(&greeting->handshake, (size_t)sent);
+        gy_handshake_taken(&handshake_io->handshake, (size_t)sent);
     }
     return 0;
 }
 
 /* Reads what the handshake wants now. 0: some came; EAGAIN: nothing there. */
-static int listen_once(struct gy_greeting *greeting)
+static int listen_once(struct gy_handshake_io *handshake_io)
 {
     uint8_t bytes[GY_HANDSHAKE_BYTES_MAX];
-    size_t want = gy_min_size(gy_handshake_wants(&greeting->handshake), sizeof(bytes));
-    ssize_t got = recv(greeting->fd, bytes, want, 0);
+    size_t want = gy_min_size(gy_handshake_wants(&handshake_io->handshake), sizeof(bytes));
+    ssize_t got = recv(handshake_io->fd, bytes, want, 0);
 
     if (got < 0)
         return errno == EINTR ? EAGAIN : errno;
     if (got == 0) {
-        const struct gy_handshake *handshake = &greeting->handshake;
+        const struct gy_handshake *handshake = &handshake_io->handshake;
 
-        greeting->unanswered = handshake->dialer && handshake->step == 2 && handshake->in_bytes == 0 &&
-                               gy_socket_delivered(greeting->fd);
+        handshake_io->unanswered = handshake->dialer && handshake->step == 2 && handshake->in_bytes == 0 &&
+                                   gy_socket_delivered(handshake_io->fd);
         return ECONNRESET;
     }
-    gy_handshake_feed(&greeting->handshake, bytes, (size_t)got);
+    gy_handshake_feed(&handshake_io->handshake, bytes, (size_t)got);
     return 0;
 }
 
 static void on_event(void *owner, uint32_t events)
 {
-    struct gy_greeting *greeting = owner;
+    struct gy_handshake_io *handshake_io = owner;
     int errnum;
 
-    if (greeting->connecting) {
+    if (handshake_io->connecting) {
         if (!(events & (EPOLLOUT | EPOLLERR | EPOLLHUP)))
             return;
-        errnum = gy_socket_check(greeting->fd);
+        errnum = gy_socket_check(handshake_io->fd);
         if (errnum) {
-            finish(greeting, errnum);
+            finish(handshake_io, errnum);
             return;
         }
-        greeting->connecting = false;
+        handshake_io->connecting = false;
     }
     for (;;) {
-        errnum = speak(greeting);
+        errnum = speak(handshake_io);
         if (errnum == EAGAIN) {
-            gy_poller_change(greeting->poller, &greeting->watch, EPOLLIN | EPOLLOUT);
+            gy_poller_change(handshake_io->poller, &handshake_io->watch, EPOLLIN | EPOLLOUT);
             return;
         }
-        if (errnum || greeting->handshake.state != GY_HANDSHAKE_RUNNING)
+        if (errnum || handshake_io->handshake.state != GY_HANDSHAKE_RUNNING)
             break;
-        errnum = listen_once(greeting);
+        errnum = listen_once(handshake_io);
         if (errnum == EAGAIN) {
-            gy_poller_change(greeting->poller, &greeting->watch, EPOLLIN);
+            gy_poller_change(handshake_io->poller, &handshake_io->watch, EPOLLIN);
             return;
         }
         if (errnum)
             break;
     }
-    finish(greeting, greeting->handshake.state == GY_HANDSHAKE_REFUSED ? 0 : errnum);
+    finish(handshake_io, handshake_io->handshake.state == GY_HANDSHAKE_REFUSED ? 0 : errnum);
 }
 
-bool gy_greeting_start(struct gy_greeting *greeting, struct gy_poller *poller, int fd, bool connecting,
-                       gy_greeting_func done, void *user)
+bool gy_handshake_io_start(struct gy_handshake_io *handshake_io, struct gy_poller *poller, int fd, bool connecting,
+                           gy_handshake_io_func done, void *user)
 {
-    greeting->poller = poller;
-    greeting->fd = fd;
-    greeting->connecting = connecting;
-    greeting->started = gy_now();
-    greeting->done = done;
-    greeting->user = user;
-    greeting->watch = (struct gy_watch){
-        .fd = fd, .events = EPOLLIN | EPOLLOUT, .callback = on_event, .owner = greeting};
-    if (gy_poller_add(poller, &greeting->watch, NULL) == GYRE_SUCCESS)
+    handshake_io->poller = poller;
+    handshake_io->fd = fd;
+    handshake_io->connecting = connecting;
+    handshake_io->started = gy_now();
+    handshake_io->done = done;
+    handshake_io->user = user;
+    handshake_io->watch = (struct gy_watch){
+        .fd = fd, .events = EPOLLIN | EPOLLOUT, .callback = on_event, .owner = handshake_io};
+    if (gy_poller_add(poller, &handshake_io->watch, NULL) == GYRE_SUCCESS)
         return true;
     close(fd);
-    greeting->fd = -1;
+    handshake_io->fd = -1;
     return false;
 }
 
-void gy_greeting_introduce(int fd, struct gy_handshake *handshake)
+void gy_handshake_io_introduce(int fd, struct gy_handshake *handshake)
 {
     const uint8_t *bytes;
     size_t count = gy_handshake_take(handshake, &bytes);
@@ -121,24 +121,24 @@ void gy_greeting_introduce(int fd, struct gy_handshake *handshake)
     gy_handshake_taken(handshake, sent > 0 ? (size_t)sent : 0);
 }
 
-void gy_greeting_cancel(struct gy_greeting *greeting)
+void gy_handshake_io_cancel(struct gy_handshake_io *handshake_io)
 {
-    if (greeting->fd < 0)
+    if (handshake_io->fd < 0)
         return;
-    if (greeting->handshake.dialer && greeting->handshake.state == GY_HANDSHAKE_RUNNING)
-        gy_greeting_introduce(greeting->fd, &greeting->handshake);
-    gy_poller_remove(greeting->poller, &greeting->watch);
-    close(greeting->fd);
-    greeting->fd = -1;
+    if (handshake_io->handshake.dialer && handshake_io->handshake.state == GY_HANDSHAKE_RUNNING)
+        gy_handshake_io_introduce(handshake_io->fd, &handshake_io->handshake);
+    gy_poller_remove(handshake_io->poller, &handshake_io->watch);
+    close(handshake_io->fd);
+    handshake_io->fd = -1;
 }
 
-bool gy_greeting_is_of_another_secret(const struct gy_greeting *greeting, struct gy_unanswered *unanswered)
+bool gy_handshake_io_is_of_another_secret(const struct gy_handshake_io *handshake_io, struct gy_unanswered *unanswered)
 {
-    if (!greeting->unanswered) {
+    if (!handshake_io->unanswered) {
         unanswered->attempts = 0;
         return false;
     }
     if (unanswered->attempts++ == 0)
         unanswered->since = gy_now();
-    return unanswered->attempts >= UNANSWERED_LEAST && gy_now() - unanswered->since >= UNANSWERED_PATIENCE;
+    return unanswered->attempts >= UNANSWERED_LEAST && gy_now() - unanswered->since >= UNANSWERED_TIMEOUT;
 }

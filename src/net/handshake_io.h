@@ -7,12 +7,12 @@
 #include "net/handshake.h"
 #include "net/socket.h"
 
-struct gy_greeting;
-/* errnum 0 and state DONE: greeting->fd is the caller's (the greeting forgets it). Otherwise the socket is closed;
+struct gy_handshake_io;
+/* errnum 0 and state DONE: handshake->fd is the caller's (the handshake forgets it). Otherwise the socket is closed;
  * errnum says why, or is 0 when the handshake was refused. The callback may free the greeting. */
-typedef void (*gy_greeting_func)(void *user, struct gy_greeting *greeting, int errnum);
+typedef void (*gy_handshake_io_func)(void *user, struct gy_handshake_io *handshake_io, int errnum);
 
-struct gy_greeting {
+struct gy_handshake_io {
     struct gy_poller *poller;
     struct gy_watch watch;
     int fd;
@@ -20,19 +20,19 @@ struct gy_greeting {
     bool
         unanswered; /* dialer: the acceptor has read message 1 and ended the connection before any answer: another secret */
     int64_t started;
-    unsigned ticks;             /* of its owner's clock, at which it was still there; the door's */
+    unsigned ticks;             /* of its owner's clock, at which it was still there; the listener's */
     int64_t ticked;             /* how long these took, if none came late */
-    char from[GY_ADDRESS_TEXT]; /* where the visitor comes from, for sentences; the door's */
+    char from[GY_ADDRESS_TEXT]; /* where the inbound connection comes from, for sentences; the listener's */
     struct gy_handshake handshake;
-    gy_greeting_func done;
+    gy_handshake_io_func done;
     void *user;
-    struct gy_greeting *next; /* the owner's list */
+    struct gy_handshake_io *next; /* the owner's list */
 };
 
-/* `greeting->handshake` has been begun by the caller; takes over `fd`, which may still be connecting. false: could not
+/* `handshake->handshake` has been begun by the caller; takes over `fd`, which may still be connecting. false: could not
  * be watched, fd is closed. */
-bool gy_greeting_start(struct gy_greeting *greeting, struct gy_poller *poller, int fd, bool connecting,
-                       gy_greeting_func done, void *user);
+bool gy_handshake_io_start(struct gy_handshake_io *handshake_io, struct gy_poller *poller, int fd, bool connecting,
+                           gy_handshake_io_func done, void *user);
 /* Attempts in a row that the acceptor has ended without an answer. */
 struct gy_unanswered {
     unsigned attempts;
@@ -41,11 +41,11 @@ struct gy_unanswered {
 
 /* Dialer, when an attempt is over: true if the acceptor seems not to know the key of this process. It then ends the connection
  * without an answer; a process that ends may do so, too, but not three times in a fifth of a second. */
-bool gy_greeting_is_of_another_secret(const struct gy_greeting *greeting, struct gy_unanswered *unanswered);
+bool gy_handshake_io_is_of_another_secret(const struct gy_handshake_io *handshake_io, struct gy_unanswered *unanswered);
 /* Dialer, before it closes `fd` without a handshake: sends what is left of message 1, as far as that does not block. The acceptor then
  * knows the connection for that of a member, and not of a stranger. */
-void gy_greeting_introduce(int fd, struct gy_handshake *handshake);
+void gy_handshake_io_introduce(int fd, struct gy_handshake *handshake);
 /* Closes without a callback; idempotent. */
-void gy_greeting_cancel(struct gy_greeting *greeting);
+void gy_handshake_io_cancel(struct gy_handshake_io *handshake_io);
 
 #endif

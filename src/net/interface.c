@@ -2,8 +2,8 @@
  * wanted family is taken, else IPv4; one that means something on its link alone after one that does everywhere; where none is named,
  * loopback last.
  *
- * Where several interfaces are named, peers come to a door by every one of them, so it is on all. Who comes is known by the
- * greeting, not by the interface (handshake.h). */
+ * Where several interfaces are named, peers come to a listener by every one of them, so it is on all. Who comes is known by the
+ * handshake, not by the interface (handshake.h). */
 #include "net/interface.h"
 
 #include <arpa/inet.h>
@@ -151,7 +151,8 @@ gyre_status gy_interface_addresses(const struct gy_config *config, const struct 
         if (status != GYRE_SUCCESS)
             return status;
         gy_interface_name(names, i, name);
-        if (first->ss_family != AF_UNSPEC && own_p[i].ss_family != first->ss_family) /* a world of one has no door */
+        if (first->ss_family != AF_UNSPEC &&
+            own_p[i].ss_family != first->ss_family) /* a world of one has no listener */
             return gy_error_set(error, GYRE_BAD_CONFIGURATION, -1,
                                 "GYRE_INTERFACE=%s: %s has no address of %s, as %s has, by which all meet", names, name,
                                 first->ss_family == AF_INET ? "IPv4" : "IPv6", gy_interface_name(names, 0, other));

@@ -1,4 +1,4 @@
-/* What a greeting knows that others do not: nonces, the keys of the job, and those of one connection.
+/* What a handshake knows that others do not: nonces, the keys of the job, and those of one connection.
  *
  *   secret text ──BLAKE2b──► key of the meeting ──job, salt──► the job's key ──messages 1 to 3──┐
  *                              X25519(our ephemeral, theirs), zeros below mac ──────────────────┴──► in, out

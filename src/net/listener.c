@@ -1,12 +1,12 @@
-/*   backlog ──accept──► greeting (<= 64, <= 5 s each) ──authenticated──► callback of its purpose, or kept for it
+/*   backlog ──accept──► handshake (<= 64, <= 5 s each) ──authenticated──► callback of its purpose, or kept for it
  *                           └── refused, late, gone: closed, and one line in the log; at most 8 lines a minute, for
  *                               strangers must not fill a disk
  *
- * When 64 are greeting (or `most` are there, guests included), those that have not come to an end for half a second make room;
- * otherwise new visitors wait in the kernel's backlog. Where `most` says how many, a rank waits for nothing but this door, speaks as soon
- * as it is connected, and comes again if it is sent away: a visitor that has not proved for a tenth of a second that it knows the key, by a
+ * When 64 shake hands (or `most` are there, registrants included), those that have not come to an end for half a second make room;
+ * otherwise new inbound connections wait in the kernel's backlog. Where `most` says how many, a rank waits for nothing but this listener, speaks as soon
+ * as it is connected, and comes again if it is sent away: an inbound connection that has not proved for a tenth of a second that it knows the key, by a
  * whole first message, makes room there, so that a crowd of strangers keeps no rank from the meeting, however many stand in front of it in the backlog. A timer runs only while somebody
- * is being greeted, or could not be for want of a descriptor. Kept visitors have proved that they know the secret; each (rank, purpose) is kept once, the newest. */
+ * is being greeted, or could not be for want of a descriptor. Kept inbound connections have proved that they know the secret; each (rank, purpose) is kept once, the newest. */
 #include "net/listener.h"
 
 #include <errno.h>
@@ -23,368 +23,371 @@
 #include "core/mem.h"
 
 #define TICK_NS 250000000L
-#define TICK_CROWDED_NS 40000000L /* where the unproved make room */
+#define TICK_OVERSUBSCRIBED_NS 40000000L /* where the unproved make room */
 #define UNPROVED (100 * GY_MILLISECOND)
 #define SILENCE (GY_SECOND / 2)
-#define TICKS_LEAST 3                        /* a visitor's time is over only when so many have found it waiting, */
+#define TICKS_LEAST 3 /* an inbound connection's time is over only when so many have found it waiting, */
 #define TICKED_LEAST (TICKS_LEAST * TICK_NS) /* for so long, if it has spoken: who was away heard nobody */
 #define NOTES 8                              /* lines about strangers, per ... */
 #define NOTES_EVERY (60 * GY_SECOND)
 #define STARVATION GY_SECOND /* descriptors may be scarce for a moment */
 
-struct gy_door {
-    struct gy_door_env env;
+struct gy_listener {
+    struct gy_listener_env env;
     uint8_t key[GY_HANDSHAKE_KEY_BYTES];
     int fd, timer;
     long tick; /* nanoseconds from one to the next of the timer's; 0: it does not run */
     struct gy_watch watch, timer_watch;
-    struct gy_greeting *greetings; /* newest first */
-    int greeting_count;
-    int guests;               /* counted only where env.most says so */
-    struct gy_greeting *kept; /* done, and nobody has asked for their purpose yet */
-    gy_door_func on[GY_PURPOSES];
+    struct gy_handshake_io *handshakes; /* newest first */
+    int handshake_count;
+    int registrants;              /* counted only where env.most says so */
+    struct gy_handshake_io *kept; /* done, and nobody has asked for their purpose yet */
+    gy_listener_func on[GY_PURPOSES];
     void *user[GY_PURPOSES];
-    gy_door_refused_func refused;
+    gy_listener_refused_func refused;
     void *refused_user;
-    gy_door_starved_func starved;
-    void *starved_user;
+    gy_listener_no_memory_func no_memory;
+    void *no_memory_user;
     int64_t noted_since; /* the minute of `notes` lines; `unnoted` were too many for it */
     unsigned notes, unnoted;
-    int64_t starved_since; /* when accept first failed for want of something, 0: it did not */
+    int64_t no_memory_since; /* when accept first failed for want of something, 0: it did not */
 };
 
-gyre_status gy_door_create(int fd, struct gy_door **door_p, struct gy_error *error)
+gyre_status gy_listener_create(int fd, struct gy_listener **listener_p, struct gy_error *error)
 {
-    struct gy_door *door = gy_alloc_zero(1, sizeof(*door));
+    struct gy_listener *listener = gy_alloc_zero(1, sizeof(*listener));
 
-    if (!door) {
+    if (!listener) {
         close(fd);
         return gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for a listener");
     }
-    door->fd = fd;
-    door->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-    if (door->timer < 0) {
+    listener->fd = fd;
+    listener->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+    if (listener->timer < 0) {
         int errnum = errno;
 
         close(fd);
-        gy_free(door);
+        gy_free(listener);
         return gy_error_system(error, errnum, "cannot create a timer for the listener");
     }
-    *door_p = door;
+    *listener_p = listener;
     return GYRE_SUCCESS;
 }
 
-static bool crowded(const struct gy_door *door)
+static bool oversubscribed(const struct gy_listener *listener)
 {
-    return door->env.most ? door->greeting_count + door->guests >= door->env.most
-                          : door->greeting_count >= GY_DOOR_GREETINGS;
+    return listener->env.most ? listener->handshake_count + listener->registrants >= listener->env.most
+                              : listener->handshake_count >= GY_LISTENER_HANDSHAKES;
 }
 
 /* It runs while somebody is greeted, or could not be let in. */
-static long wanted_tick(const struct gy_door *door)
+static long wanted_tick(const struct gy_listener *listener)
 {
-    if (door->greeting_count == 0 && !door->starved_since)
+    if (listener->handshake_count == 0 && !listener->no_memory_since)
         return 0;
-    return door->env.most && crowded(door) ? TICK_CROWDED_NS : TICK_NS;
+    return listener->env.most && oversubscribed(listener) ? TICK_OVERSUBSCRIBED_NS : TICK_NS;
 }
 
-static void timer_set(struct gy_door *door, long ns)
+static void timer_set(struct gy_listener *listener, long ns)
 {
     struct itimerspec every = {.it_value.tv_nsec = ns, .it_interval.tv_nsec = ns};
 
-    if (ns == door->tick)
+    if (ns == listener->tick)
         return;
-    door->tick = ns;
-    timerfd_settime(door->timer, 0, &every, NULL);
+    listener->tick = ns;
+    timerfd_settime(listener->timer, 0, &every, NULL);
 }
 
 /* Who comes or goes quickens it, and slows it down never: a tick that is put off again and again does not come. */
-static void timer_run(struct gy_door *door)
+static void timer_run(struct gy_listener *listener)
 {
-    long ns = wanted_tick(door);
+    long ns = wanted_tick(listener);
 
-    if (door->tick == 0 || ns < door->tick)
-        timer_set(door, ns);
+    if (listener->tick == 0 || ns < listener->tick)
+        timer_set(listener, ns);
 }
 
-static void unlink_greeting(struct gy_door *door, struct gy_greeting *greeting)
+static void unlink_handshake(struct gy_listener *listener, struct gy_handshake_io *handshake_io)
 {
-    for (struct gy_greeting **at = &door->greetings; *at; at = &(*at)->next) {
-        if (*at != greeting)
+    for (struct gy_handshake_io **at = &listener->handshakes; *at; at = &(*at)->next) {
+        if (*at != handshake_io)
             continue;
-        *at = greeting->next;
-        door->greeting_count--;
+        *at = handshake_io->next;
+        listener->handshake_count--;
         break;
     }
-    gy_poller_change(door->env.poller, &door->watch, EPOLLIN);
-    timer_run(door);
+    gy_poller_change(listener->env.poller, &listener->watch, EPOLLIN);
+    timer_run(listener);
 }
 
 /* May one more line be written about a stranger? Says how many were not, when it may again. */
-static bool may_note(struct gy_door *door)
+static bool may_note(struct gy_listener *listener)
 {
     int64_t now = gy_now();
 
-    if (door->notes && now - door->noted_since < NOTES_EVERY) {
-        door->unnoted += door->notes >= NOTES;
-        return door->notes++ < NOTES;
+    if (listener->notes && now - listener->noted_since < NOTES_EVERY) {
+        listener->unnoted += listener->notes >= NOTES;
+        return listener->notes++ < NOTES;
     }
-    if (door->unnoted)
-        gy_log(GY_LOG_WARN, "%u more visitors like those were turned away", door->unnoted);
-    door->noted_since = now;
-    door->notes = 1;
-    door->unnoted = 0;
+    if (listener->unnoted)
+        gy_log(GY_LOG_WARN, "%u more visitors like those were turned away", listener->unnoted);
+    listener->noted_since = now;
+    listener->notes = 1;
+    listener->unnoted = 0;
     return true;
 }
 
-/* It went, or broke off. `from` of a visitor is unproven in everything but its address. */
-static void note_gone(struct gy_door *door, const struct gy_greeting *greeting)
+/* It went, or broke off. `from` of an inbound connection is unproven in everything but its address. */
+static void note_gone(struct gy_listener *listener, const struct gy_handshake_io *handshake_io)
 {
-    bool silent = greeting->handshake.step <= 1 && greeting->handshake.in_bytes == 0;
+    bool silent = handshake_io->handshake.step <= 1 && handshake_io->handshake.in_bytes == 0;
 
     if (!gy_handshake_is_unproved(
-            &greeting->handshake)) /* a member: it only looked whether this rank listens, or has ended */
-        gy_log(GY_LOG_DEBUG, "rank %u at %s ended its connection during the handshake", greeting->handshake.from,
-               greeting->from);
-    else if (may_note(door))
-        gy_log(GY_LOG_WARN, "a visitor from %s %s", greeting->from,
+            &handshake_io->handshake)) /* a member: it only looked whether this rank listens, or has ended */
+        gy_log(GY_LOG_DEBUG, "rank %u at %s ended its connection during the handshake", handshake_io->handshake.from,
+               handshake_io->from);
+    else if (may_note(listener))
+        gy_log(GY_LOG_WARN, "a visitor from %s %s", handshake_io->from,
                silent ? "went without a word" : "went in the middle of its greeting");
 }
 
-static void note_refused(struct gy_door *door, const struct gy_greeting *greeting)
+static void note_refused(struct gy_listener *listener, const struct gy_handshake_io *handshake_io)
 {
-    const struct gy_handshake *handshake = &greeting->handshake;
+    const struct gy_handshake *handshake = &handshake_io->handshake;
     char text[GY_REFUSAL_TEXT];
 
-    if (!may_note(door))
+    if (!may_note(listener))
         return;
     gy_refusal_print(handshake->refusal, handshake->peer_version, handshake->version, text);
     if (handshake->refusal == GY_REFUSAL_GARBAGE)
-        gy_log(GY_LOG_WARN, "a visitor from %s was refused: %s", greeting->from, text);
+        gy_log(GY_LOG_WARN, "a visitor from %s was refused: %s", handshake_io->from, text);
     else if (handshake->purpose == GY_PURPOSE_JOIN)
-        gy_log(GY_LOG_WARN, "a newcomer from %s was refused: %s", greeting->from, text);
+        gy_log(GY_LOG_WARN, "a newcomer from %s was refused: %s", handshake_io->from, text);
     else
-        gy_log(GY_LOG_WARN, "a visitor from %s that says it is rank %u was refused: %s", greeting->from,
+        gy_log(GY_LOG_WARN, "a visitor from %s that says it is rank %u was refused: %s", handshake_io->from,
                handshake->from, text);
 }
 
-/* A greeting that is through, or was broken off, has the connection's keys in it. */
-static void forget(struct gy_greeting *greeting)
+/* A handshake that is through, or was broken off, has the connection's keys in it. */
+static void forget(struct gy_handshake_io *handshake_io)
 {
-    gy_handshake_forget(&greeting->handshake);
-    gy_free(greeting);
+    gy_handshake_forget(&handshake_io->handshake);
+    gy_free(handshake_io);
 }
 
 /* A stranger that sends a byte now and then has proved no more than one that sends nothing. */
-static bool is_over(const struct gy_greeting *greeting, int64_t age, int64_t unproved)
+static bool is_over(const struct gy_handshake_io *handshake_io, int64_t age, int64_t unproved)
 {
-    int64_t here = gy_now() - greeting->started;
+    int64_t here = gy_now() - handshake_io->started;
 
-    if (greeting->ticks < TICKS_LEAST)
+    if (handshake_io->ticks < TICKS_LEAST)
         return false;
-    return gy_handshake_is_unproved(&greeting->handshake) ? here >= unproved
-                                                          : here >= age && greeting->ticked >= TICKED_LEAST;
+    return gy_handshake_is_unproved(&handshake_io->handshake) ? here >= unproved
+                                                              : here >= age && handshake_io->ticked >= TICKED_LEAST;
 }
 
 /* Drops those that have been here for `age`; those that have not proved that they know the key, for `unproved`. */
-static void drop_older_than(struct gy_door *door, int64_t age, int64_t unproved)
+static void drop_older_than(struct gy_listener *listener, int64_t age, int64_t unproved)
 {
-    struct gy_greeting *next;
+    struct gy_handshake_io *next;
 
-    for (struct gy_greeting *greeting = door->greetings; greeting; greeting = next) {
-        next = greeting->next;
-        if (!is_over(greeting, age, unproved))
+    for (struct gy_handshake_io *handshake_io = listener->handshakes; handshake_io; handshake_io = next) {
+        next = handshake_io->next;
+        if (!is_over(handshake_io, age, unproved))
             continue;
-        if (may_note(door))
-            gy_log(GY_LOG_WARN, "a visitor from %s did not finish its greeting in time", greeting->from);
-        gy_greeting_cancel(greeting);
-        unlink_greeting(door, greeting);
-        forget(greeting);
+        if (may_note(listener))
+            gy_log(GY_LOG_WARN, "a visitor from %s did not finish its greeting in time", handshake_io->from);
+        gy_handshake_io_cancel(handshake_io);
+        unlink_handshake(listener, handshake_io);
+        forget(handshake_io);
     }
 }
 
-static void make_room(struct gy_door *door)
+static void make_room(struct gy_listener *listener)
 {
-    if (crowded(door))
-        drop_older_than(door, SILENCE, door->env.most ? UNPROVED : SILENCE);
+    if (oversubscribed(listener))
+        drop_older_than(listener, SILENCE, listener->env.most ? UNPROVED : SILENCE);
 }
 
-/* Takes over the greeting, so that keeping asks for no memory. */
-static void keep(struct gy_door *door, struct gy_greeting *greeting)
+/* Takes over the handshake, so that keeping asks for no memory. */
+static void keep(struct gy_listener *listener, struct gy_handshake_io *handshake_io)
 {
-    struct gy_greeting **at = &door->kept;
+    struct gy_handshake_io **at = &listener->kept;
 
-    while (*at && ((*at)->handshake.from != greeting->handshake.from ||
-                   (*at)->handshake.purpose != greeting->handshake.purpose))
+    while (*at && ((*at)->handshake.from != handshake_io->handshake.from ||
+                   (*at)->handshake.purpose != handshake_io->handshake.purpose))
         at = &(*at)->next;
-    greeting->next = *at ? (*at)->next : NULL;
+    handshake_io->next = *at ? (*at)->next : NULL;
     if (*at) {
         close((*at)->fd);
         forget(*at);
     }
-    *at = greeting;
+    *at = handshake_io;
 }
 
-/* What becomes of a visitor whose greeting came to its end; `greeting` is gone or kept. */
-static void receive(struct gy_door *door, struct gy_greeting *greeting, const struct gy_handshake *handshake,
-                    int errnum)
+/* What becomes of an inbound connection whose handshake came to its end; `handshake` is gone or kept. */
+static void receive(struct gy_listener *listener, struct gy_handshake_io *handshake_io,
+                    const struct gy_handshake *handshake, int errnum)
 {
-    int fd = greeting->fd;
+    int fd = handshake_io->fd;
     bool refused = handshake->state == GY_HANDSHAKE_REFUSED;
 
-    if (!refused && !errnum && fd >= 0 && !door->on[handshake->purpose]) {
-        door->guests += door->env.most > 0;
-        keep(door, greeting);
+    if (!refused && !errnum && fd >= 0 && !listener->on[handshake->purpose]) {
+        listener->registrants += listener->env.most > 0;
+        keep(listener, handshake_io);
         return;
     }
     if (refused)
-        note_refused(door, greeting);
+        note_refused(listener, handshake_io);
     else if (errnum || fd < 0)
-        note_gone(door, greeting);
-    forget(greeting);
-    if (refused && door->refused)
-        door->refused(door->refused_user, handshake);
+        note_gone(listener, handshake_io);
+    forget(handshake_io);
+    if (refused && listener->refused)
+        listener->refused(listener->refused_user, handshake);
     if (refused || errnum || fd < 0)
         return;
-    if (door->env.most)
-        door->guests++;
-    door->on[handshake->purpose](door->user[handshake->purpose], (int)handshake->from, fd, &handshake->keys);
+    if (listener->env.most)
+        listener->registrants++;
+    listener->on[handshake->purpose](listener->user[handshake->purpose], (int)handshake->from, fd, &handshake->keys);
 }
 
-/* Whom the door tells may close it, so that nothing of the greeting is looked at after that but a copy. */
-static void on_greeted(void *user, struct gy_greeting *greeting, int errnum)
+/* Whom the listener tells may close it, so that nothing of the handshake is looked at after that but a copy. */
+static void on_greeted(void *user, struct gy_handshake_io *handshake_io, int errnum)
 {
-    struct gy_handshake handshake = greeting->handshake;
+    struct gy_handshake handshake = handshake_io->handshake;
 
-    unlink_greeting(user, greeting);
-    receive(user, greeting, &handshake, errnum);
+    unlink_handshake(user, handshake_io);
+    receive(user, handshake_io, &handshake, errnum);
     gy_handshake_forget(&handshake);
 }
 
-static void greet(struct gy_door *door, int fd, const struct sockaddr_storage *from)
+static void greet(struct gy_listener *listener, int fd, const struct sockaddr_storage *from)
 {
-    struct gy_greeting *greeting;
+    struct gy_handshake_io *handshake_io;
 
     if (gy_socket_check(fd) != 0) { /* a Unix peer of another user */
-        if (may_note(door))
+        if (may_note(listener))
             gy_log(GY_LOG_WARN, "a visitor of another user was refused");
         close(fd);
         return;
     }
-    gy_socket_tune(fd, door->env.peer_timeout_ns);
-    greeting = gy_alloc_zero(1, sizeof(*greeting));
-    if (!greeting) {
+    gy_socket_tune(fd, listener->env.peer_timeout_ns);
+    handshake_io = gy_alloc_zero(1, sizeof(*handshake_io));
+    if (!handshake_io) {
         close(fd);
         return;
     }
     if (from->ss_family == AF_INET || from->ss_family == AF_INET6)
-        gy_address_format(from, greeting->from);
+        gy_address_format(from, handshake_io->from);
     else
-        snprintf(greeting->from, sizeof(greeting->from), "this host");
-    gy_handshake_accept(&greeting->handshake, door->key, door->env.job, (uint32_t)door->env.rank,
-                        (uint32_t)door->env.size, door->env.purposes, door->env.integrity);
-    if (!gy_greeting_start(greeting, door->env.poller, fd, false, on_greeted, door)) {
-        forget(greeting);
+        snprintf(handshake_io->from, sizeof(handshake_io->from), "this host");
+    gy_handshake_accept(&handshake_io->handshake, listener->key, listener->env.job, (uint32_t)listener->env.rank,
+                        (uint32_t)listener->env.size, listener->env.purposes, listener->env.integrity);
+    if (!gy_handshake_io_start(handshake_io, listener->env.poller, fd, false, on_greeted, listener)) {
+        forget(handshake_io);
         return;
     }
-    greeting->next = door->greetings;
-    door->greetings = greeting;
-    door->greeting_count++;
-    timer_run(door);
-    if (door->env.sockets_opened)
-        ++*door->env.sockets_opened;
+    handshake_io->next = listener->handshakes;
+    listener->handshakes = handshake_io;
+    listener->handshake_count++;
+    timer_run(listener);
+    if (listener->env.sockets_opened)
+        ++*listener->env.sockets_opened;
 }
 
-static void cannot_accept(struct gy_door *door, int errnum)
+static void cannot_accept(struct gy_listener *listener, int errnum)
 {
-    if (door->starved_since == 0) {
-        door->starved_since = gy_now();
+    if (listener->no_memory_since == 0) {
+        listener->no_memory_since = gy_now();
         gy_log(GY_LOG_WARN, "cannot accept a connection: %s", strerror(errnum));
-    } else if (door->starved && gy_now() - door->starved_since > STARVATION) {
-        door->starved(door->starved_user, errnum);
+    } else if (listener->no_memory && gy_now() - listener->no_memory_since > STARVATION) {
+        listener->no_memory(listener->no_memory_user, errnum);
     }
 }
 
-static void on_visitor(void *owner, uint32_t events)
+static void on_inbound(void *owner, uint32_t events)
 {
-    struct gy_door *door = owner;
+    struct gy_listener *listener = owner;
 
     (void)events;
-    make_room(door);
-    while (!crowded(door)) {
+    make_room(listener);
+    while (!oversubscribed(listener)) {
         struct sockaddr_storage from = {0};
         socklen_t bytes = sizeof(from);
-        int fd = accept4(door->fd, (struct sockaddr *)&from, &bytes, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        int fd = accept4(listener->fd, (struct sockaddr *)&from, &bytes, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
         if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
             continue;
         if (fd < 0) {
             if (errno == EAGAIN) { /* nobody waits: what was short is not any more, or is nobody's loss */
-                door->starved_since = 0;
+                listener->no_memory_since = 0;
                 return;
             }
-            cannot_accept(door, errno); /* the timer tries again */
+            cannot_accept(listener, errno); /* the timer tries again */
             break;
         }
-        door->starved_since = 0;
-        greet(door, fd, &from);
+        listener->no_memory_since = 0;
+        greet(listener, fd, &from);
     }
-    gy_poller_change(door->env.poller, &door->watch, 0);
-    timer_run(door);
+    gy_poller_change(listener->env.poller, &listener->watch, 0);
+    timer_run(listener);
 }
 
 /* Is somebody waiting to be let in? The kernel asks for a descriptor before it looks. */
-static bool is_awaited(const struct gy_door *door)
+static bool is_awaited(const struct gy_listener *listener)
 {
-    struct pollfd visitors = {.fd = door->fd, .events = POLLIN};
+    struct pollfd inbounds = {.fd = listener->fd, .events = POLLIN};
 
-    return poll(&visitors, 1, 0) > 0;
+    return poll(&inbounds, 1, 0) > 0;
 }
 
 static void on_tick(void *owner, uint32_t events)
 {
-    struct gy_door *door = owner;
+    struct gy_listener *listener = owner;
     uint64_t ticks;
 
     (void)events;
-    if (read(door->timer, &ticks, sizeof(ticks)) < 0)
+    if (read(listener->timer, &ticks, sizeof(ticks)) < 0)
         return;
-    for (struct gy_greeting *greeting = door->greetings; greeting; greeting = greeting->next) {
-        greeting->ticks++;
-        greeting->ticked += door->tick;
+    for (struct gy_handshake_io *handshake_io = listener->handshakes; handshake_io; handshake_io = handshake_io->next) {
+        handshake_io->ticks++;
+        handshake_io->ticked += listener->tick;
     }
-    drop_older_than(door, GY_DOOR_PATIENCE, GY_DOOR_PATIENCE);
-    make_room(door);
-    if (door->starved_since && !is_awaited(door)) /* nobody did, or another listener of this door let him in */
-        door->starved_since = 0;
-    if (!crowded(door))
-        gy_poller_change(door->env.poller, &door->watch, EPOLLIN);
-    timer_set(door, wanted_tick(door));
+    drop_older_than(listener, GY_LISTENER_TIMEOUT, GY_LISTENER_TIMEOUT);
+    make_room(listener);
+    if (listener->no_memory_since &&
+        !is_awaited(listener)) /* nobody did, or another listener of this listener let him in */
+        listener->no_memory_since = 0;
+    if (!oversubscribed(listener))
+        gy_poller_change(listener->env.poller, &listener->watch, EPOLLIN);
+    timer_set(listener, wanted_tick(listener));
 }
 
-gyre_status gy_door_open(struct gy_door *door, const struct gy_door_env *env, struct gy_error *error)
+gyre_status gy_listener_open(struct gy_listener *listener, const struct gy_listener_env *env, struct gy_error *error)
 {
     gyre_status status;
 
-    door->env = *env;
-    memcpy(door->key, env->key, sizeof(door->key));
-    door->env.key = door->key;
-    door->watch = (struct gy_watch){.fd = door->fd, .events = EPOLLIN, .callback = on_visitor, .owner = door};
-    door->timer_watch = (struct gy_watch){.fd = door->timer, .events = EPOLLIN, .callback = on_tick, .owner = door};
-    status = gy_poller_add(env->poller, &door->watch, error);
+    listener->env = *env;
+    memcpy(listener->key, env->key, sizeof(listener->key));
+    listener->env.key = listener->key;
+    listener->watch = (struct gy_watch){
+        .fd = listener->fd, .events = EPOLLIN, .callback = on_inbound, .owner = listener};
+    listener->timer_watch = (struct gy_watch){
+        .fd = listener->timer, .events = EPOLLIN, .callback = on_tick, .owner = listener};
+    status = gy_poller_add(env->poller, &listener->watch, error);
     if (status == GYRE_SUCCESS)
-        status = gy_poller_add(env->poller, &door->timer_watch, error);
+        status = gy_poller_add(env->poller, &listener->timer_watch, error);
     return status;
 }
 
-void gy_door_on(struct gy_door *door, enum gy_purpose purpose, gy_door_func callback, void *user)
+void gy_listener_on(struct gy_listener *listener, enum gy_purpose purpose, gy_listener_func callback, void *user)
 {
-    door->on[purpose] = callback;
-    door->user[purpose] = user;
+    listener->on[purpose] = callback;
+    listener->user[purpose] = user;
     if (!callback)
         return;
-    for (struct gy_greeting **at = &door->kept; *at;) {
-        struct gy_greeting *kept = *at;
+    for (struct gy_handshake_io **at = &listener->kept; *at;) {
+        struct gy_handshake_io *kept = *at;
 
         if (kept->handshake.purpose != purpose) {
             at = &kept->next;
@@ -396,69 +399,69 @@ void gy_door_on(struct gy_door *door, enum gy_purpose purpose, gy_door_func call
     }
 }
 
-int gy_door_greeting(const struct gy_door *door)
+int gy_listener_handshake(const struct gy_listener *listener)
 {
-    return door->greeting_count;
+    return listener->handshake_count;
 }
 
-int gy_door_hold(const struct gy_door *door)
+int gy_listener_hold(const struct gy_listener *listener)
 {
-    return fcntl(door->fd, F_DUPFD_CLOEXEC, 0);
+    return fcntl(listener->fd, F_DUPFD_CLOEXEC, 0);
 }
 
-void gy_door_release(struct gy_door *door)
+void gy_listener_release(struct gy_listener *listener)
 {
-    door->guests--;
-    gy_poller_change(door->env.poller, &door->watch, EPOLLIN);
+    listener->registrants--;
+    gy_poller_change(listener->env.poller, &listener->watch, EPOLLIN);
 }
 
-void gy_door_on_refused(struct gy_door *door, gy_door_refused_func callback, void *user)
+void gy_listener_on_refused(struct gy_listener *listener, gy_listener_refused_func callback, void *user)
 {
-    door->refused = callback;
-    door->refused_user = user;
+    listener->refused = callback;
+    listener->refused_user = user;
 }
 
-void gy_door_on_starved(struct gy_door *door, gy_door_starved_func callback, void *user)
+void gy_listener_on_no_memory(struct gy_listener *listener, gy_listener_no_memory_func callback, void *user)
 {
-    door->starved = callback;
-    door->starved_user = user;
+    listener->no_memory = callback;
+    listener->no_memory_user = user;
 }
 
-static void door_end(struct gy_door *door, bool forked)
+static void listener_end(struct gy_listener *listener, bool forked)
 {
-    struct gy_greeting *greeting, *kept;
+    struct gy_handshake_io *handshake_io, *kept;
 
-    if (!door)
+    if (!listener)
         return;
-    while ((greeting = door->greetings)) {
-        door->greetings = greeting->next;
+    while ((handshake_io = listener->handshakes)) {
+        listener->handshakes = handshake_io->next;
         if (forked)
-            close(greeting->fd);
+            close(handshake_io->fd);
         else
-            gy_greeting_cancel(greeting);
-        forget(greeting);
+            gy_handshake_io_cancel(handshake_io);
+        forget(handshake_io);
     }
-    while ((kept = door->kept)) {
-        door->kept = kept->next;
+    while ((kept = listener->kept)) {
+        listener->kept = kept->next;
         close(kept->fd);
         forget(kept);
     }
-    if (door->env.poller && !forked) {
-        gy_poller_remove(door->env.poller, &door->watch);
-        gy_poller_remove(door->env.poller, &door->timer_watch);
+    if (listener->env.poller && !forked) {
+        gy_poller_remove(listener->env.poller, &listener->watch);
+        gy_poller_remove(listener->env.poller, &listener->timer_watch);
     }
-    close(door->fd);
-    close(door->timer);
-    explicit_bzero(door->key, sizeof(door->key));
-    gy_free(door);
+    close(listener->fd);
+    close(listener->timer);
+    explicit_bzero(listener->key, sizeof(listener->key));
+    gy_free(listener);
 }
 
-void gy_door_free(struct gy_door *door)
+void gy_listener_free(struct gy_listener *listener)
 {
-    door_end(door, false);
+    listener_end(listener, false);
 }
 
-void gy_door_abandon(struct gy_door *door)
+void gy_listener_abandon(struct gy_listener *listener)
 {
-    door_end(door, true);
+    listener_end(listener, true);
 }

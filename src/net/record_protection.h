@@ -1,4 +1,4 @@
-/* What makes the bytes behind a greeting safe against accident and malice: GYRE_INTEGRITY. A connection has one seal
+/* What makes the bytes behind a handshake safe against accident and malice: GYRE_INTEGRITY. A connection has one seal
  * per direction; what travels is sealed in pieces, a head of fixed size and the body that it announces:
  *
  *   | number 8 | head | tag 16 | body ... | tag 16 |     no second tag where there is no body

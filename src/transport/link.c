@@ -51,9 +51,9 @@ void gy_link_complete_first(struct gy_link *link)
     frame->done = true;
 }
 
-bool gy_link_inbound_begin(struct gy_link *link, const struct gy_sink *sink, const struct gy_frame *frame)
+bool gy_link_inbound_begin(struct gy_link *link, const struct gy_receive_handler *handler, const struct gy_frame *frame)
 {
-    unsigned char *place = sink->place(sink->user, link->peer, frame);
+    unsigned char *place = handler->place(handler->user, link->peer, frame);
     if (!place) {
         gy_link_fail(
             link, GYRE_PROTOCOL,
@@ -77,18 +77,18 @@ void gy_link_inbound_drop(struct gy_link *link, unsigned char *memory)
     link->inbound.dropped = true;
 }
 
-bool gy_link_inbound_end(struct gy_link *link, const struct gy_sink *sink)
+bool gy_link_inbound_end(struct gy_link *link, const struct gy_receive_handler *handler)
 {
     link->inbound.active = false;
     if (link->inbound.dropped)
         return true;
-    return gy_link_arrived(link, sink, &link->inbound.frame, link->inbound.place);
+    return gy_link_arrived(link, handler, &link->inbound.frame, link->inbound.place);
 }
 
-bool gy_link_arrived(struct gy_link *link, const struct gy_sink *sink, const struct gy_frame *frame,
+bool gy_link_arrived(struct gy_link *link, const struct gy_receive_handler *handler, const struct gy_frame *frame,
                      const void *payload)
 {
-    if (sink->arrived(sink->user, link->peer, frame, payload) == GYRE_SUCCESS)
+    if (handler->arrived(handler->user, link->peer, frame, payload) == GYRE_SUCCESS)
         return true;
     link->state = GY_LINK_DEAD;
     return false;
@@ -108,12 +108,12 @@ void gy_link_fail(struct gy_link *link, gyre_status status, const char *format, 
     gy_log(GY_LOG_DEBUG, "%s", link->error.text);
 }
 
-bool gy_link_report(struct gy_link *link, const struct gy_sink *sink)
+bool gy_link_report(struct gy_link *link, const struct gy_receive_handler *handler)
 {
     if (link->state != GY_LINK_FAILED)
         return false;
     link->state = GY_LINK_DEAD;
-    sink->broken(sink->user, link->peer, &link->error);
+    handler->broken(handler->user, link->peer, &link->error);
     return true;
 }
 
@@ -159,7 +159,7 @@ bool gy_transport_know_no_device(void *instance, const void *memory, size_t byte
     return false;
 }
 
-void *gy_transport_expose_nothing(void *instance, void *memory, size_t bytes, struct gy_far_key *key_p)
+void *gy_transport_expose_nothing(void *instance, void *memory, size_t bytes, struct gy_rma_key *key_p)
 {
     (void)instance, (void)memory, (void)bytes, (void)key_p;
     return NULL;
@@ -171,9 +171,9 @@ void gy_transport_conceal_nothing(void *instance, void *exposed)
 }
 
 /* The peer's end is told otherwise. */
-void gy_transport_check_nothing(struct gy_link *link, int64_t patience)
+void gy_transport_check_nothing(struct gy_link *link, int64_t timeout)
 {
-    (void)link, (void)patience;
+    (void)link, (void)timeout;
 }
 
 bool gy_transport_lends_nothing(const struct gy_link *link, const struct gy_frame_out *frame)

@@ -1,4 +1,4 @@
-/* The link to oneself: a queue. A posted frame is handed to the sink, payload in place, at the next progress. */
+/* The link to oneself: a queue. A posted frame is handed to the receive handler, payload in place, at the next progress. */
 #include "core/mem.h"
 #include "transport/link.h"
 
@@ -49,17 +49,17 @@ static void self_post(struct gy_link *link, struct gy_frame_out *frame)
 
 static bool self_progress(struct gy_link *link)
 {
-    const struct gy_sink *sink = &self_of(link)->env.sink;
-    bool moved = gy_link_report(link, sink);
+    const struct gy_receive_handler *handler = &self_of(link)->env.handler;
+    bool moved = gy_link_report(link, handler);
     for (int i = 0; i < SELF_BURST && link->first && link->state == GY_LINK_OPEN; i++) {
         struct gy_frame_out *frame = link->first;
         struct gy_frame header = frame->header;
         header.magic = GY_FRAME_MAGIC;
         header.version = GY_WIRE_VERSION;
-        /* The sink may post from here: that appends and leaves the head alone. */
-        if (!gy_link_arrived(link, sink, &header, header.bytes ? frame->payload : NULL))
+        /* The receive handler may post from here: that appends and leaves the head alone. */
+        if (!gy_link_arrived(link, handler, &header, header.bytes ? frame->payload : NULL))
             break;
-        if (link->first == frame) /* unless the sink closed us */
+        if (link->first == frame) /* unless the receive handler closed us */
             gy_link_complete_first(link);
         moved = true;
     }

@@ -65,7 +65,7 @@ static inline bool gy_frame_equal(const struct gy_frame *a, const struct gy_fram
     return difference == 0;
 }
 #define GY_FRAME_EAGER 1u  /* sent against eager credit, to be given back */
-#define GY_FRAME_PAST 2u   /* its payload goes past the sender's caches: transport/tcp/zero_copy_policy.c */
+#define GY_FRAME_NT 2u     /* its payload goes past the sender's caches: transport/tcp/zero_copy_policy.c */
 #define GY_FRAME_SORT 2u   /* two bits from here on: the sort of payloads that `pace` is of */
 #define GY_FRAME_TIMED 16u /* what its payload takes is timed */
 
@@ -84,8 +84,8 @@ enum gy_frame_kind {
     GY_FRAME_SIGNAL,
     GY_FRAME_FLUSH,
     GY_FRAME_FLUSHED,
-    GY_FRAME_ENDS, /* operations up to `value` are complete on the sender and those it has heard of: collectives/lifecycle/uniform_completion.h */
-    GY_FRAME_RAILS, /* where the other connections of this link come in: transport/tcp/striping.c */
+    GY_FRAME_UNIFORM, /* operations up to `value` are complete on the sender and those it has heard of: collectives/lifecycle/uniform_completion.h */
+    GY_FRAME_RAILS,   /* where the other connections of this link come in: transport/tcp/striping.c */
     GY_FRAME_KINDS
 };
 
@@ -115,10 +115,10 @@ struct gy_frame_out {
 
 /* One-sided access. What the others need to reach memory that a rank has exposed: as it is exchanged, so that all fields
  * count. */
-#define GY_FAR_KEYS 4
-struct gy_far_key {
+#define GY_RMA_KEYS 4
+struct gy_rma_key {
     uint64_t address;
-    uint32_t key[GY_FAR_KEYS]; /* per rail of the owner */
+    uint32_t key[GY_RMA_KEYS]; /* per rail of the owner */
     uint32_t rails;            /* 0: not exposed */
     uint32_t reserved;         /* zero */
 };
@@ -132,7 +132,7 @@ enum gy_access_kind {
 /* Belongs to its owner, with the memory and the key, and stays untouched until done, or until the transport is closed. */
 struct gy_access {
     enum gy_access_kind kind;
-    const struct gy_far_key *key;
+    const struct gy_rma_key *key;
     uint64_t offset; /* from the beginning of what is exposed; checked by the caller */
     unsigned char *memory;
     size_t bytes;
@@ -144,8 +144,8 @@ struct gy_access {
 };
 
 /* Where frames go; given to the transport at open. Calls happen inside link_progress or poller callbacks, in the
- * driving thread. A non-success return breaks the link (error is already set by the sink). */
-struct gy_sink {
+ * driving thread. A non-success return breaks the link (error is already set by the receive handler). */
+struct gy_receive_handler {
     void *user;
     /* Where `frame->bytes` of payload shall be read to; valid until arrived. Never called for 0 bytes. NULL: protocol
      * violation. */
@@ -163,7 +163,7 @@ struct gy_transport_env {
     struct gy_segment *segment; /* shared memory of this host, NULL if there is none: segment.h */
     struct gy_config *config;
     struct gy_poller *poller;
-    struct gy_sink sink;
+    struct gy_receive_handler handler;
 };
 
 struct gy_transport_ops {
@@ -195,7 +195,7 @@ struct gy_transport_ops {
     bool (*progress)(struct gy_link *link);
     /* Looks whether the peer's host still answers what is under way to it: one that has not for `patience` ns fails the link, of
      * which the next progress tells. To be called some times in as long. */
-    void (*check)(struct gy_link *link, int64_t patience);
+    void (*check)(struct gy_link *link, int64_t timeout);
     /* Over what a link goes, for sentences: "device mlx5_0 port 1". Nothing where the transport's name says it all. Optional. */
     void (*describe)(const struct gy_link *link, char *text_p, size_t bytes);
     /* Nanoseconds that a short message and its answer take on an idle way to the peer; 0: not known, or not what a link goes
@@ -216,7 +216,7 @@ struct gy_transport_ops {
     /* Exposes memory to the ranks that this transport reaches, who then read and write it without this process's help, and
      * makes ready to do as much with theirs; 0 bytes: only that. Returns what conceal takes, before the memory is given
      * back, after every rank is through with it; NULL: not by this transport. Optional. */
-    void *(*expose)(void *instance, void *memory, size_t bytes, struct gy_far_key *key_p);
+    void *(*expose)(void *instance, void *memory, size_t bytes, struct gy_rma_key *key_p);
     void (*conceal)(void *instance, void *exposed);
     /* Queues an access to what the peer has exposed; this side has exposed something, too. Never blocks. Accesses of one link
      * begin in order. */
@@ -224,7 +224,7 @@ struct gy_transport_ops {
     /* Does a device read the payload of this queued frame where it lies? False: the owner may move it, bytes and all, until the
      * frame is done. */
     bool (*lends)(const struct gy_link *link, const struct gy_frame_out *frame);
-    /* close: never blocks; no sink call and no access to posted payloads after it; unsent frames are dropped (only
+    /* close: never blocks; no receive handler call and no access to posted payloads after it; unsent frames are dropped (only
      * after failure or when nothing is pending). */
     void (*close)(void *instance);
     /* stop: waits, at most 200 ms (rdma: 800 ms while the peer is there), until what was handed over has left. Before close, on an orderly end. */

@@ -43,7 +43,7 @@ int __wrap_socket(int domain, int type, int protocol)
     return opened(__real_socket(domain, type, protocol));
 }
 
-/* Rank 0 is late, so that all the others are at its door at once. */
+/* Rank 0 is late, so that all the others are at its listener at once. */
 int __wrap_accept4(int fd, struct sockaddr *address, socklen_t *bytes, int flags)
 {
     static bool late;
@@ -128,10 +128,10 @@ static void cost(int size, int logs, const char *secret)
     ranks_run(ranks, size);
     for (int i = 0; i < size; i++) {
         const long *found = ranks[i].found;
-        /* While it meets: its door, the parent or (rank 0) the listener and its guests, the children; early overlay. */
+        /* While it meets: its listener, the parent or (rank 0) the listener and its registrants, the children; early overlay. */
         long most_allowed = 1 + (i ? 2 : 1 + GUESTS) + logs + 2 * logs;
         /* A handshake is two messages of either side; the registration, the tree, the overlay with its identities. On a
-         * busy machine a few greetings are cut short and tried again. */
+         * busy machine a few handshakes are cut short and tried again. */
         long sent_allowed = 2 + 2 + 2 + 1 + 1 + logs * (2 + 3) + 2 * logs * (2 + 1) + 12;
 
         CHECK(ranks[i].status == GYRE_SUCCESS, "rank %d: %s", i, ranks[i].error.text);

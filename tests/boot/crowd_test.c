@@ -1,6 +1,6 @@
 /* A thousand strangers at the place where the ranks meet, which connect again when their connections are closed. The ranks, which are
  * behind them in the backlog, meet all the same. The first argument says where: "tcp" (tcp://) or "file" (what a file:// leads to). With
- * the second one "slow" the strangers send the beginning of a greeting, a byte every 20 ms; otherwise they send nothing. */
+ * the second one "slow" the strangers send the beginning of a handshake, a byte every 20 ms; otherwise they send nothing. */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -37,7 +37,7 @@ static struct gy_place find_place(const char *address)
 /* The next byte of what could be a message 1 of this version, up to its last byte. */
 static void send_byte(int fd, unsigned *sent)
 {
-    static const char foreword[] = {'G', 'Y', 'R', 'E', GY_HANDSHAKE_VERSION, 0, 1, GY_PURPOSE_MEET};
+    static const char foreword[] = {'G', 'Y', 'R', 'E', GY_HANDSHAKE_VERSION, 0, 1, GY_PURPOSE_BOOTSTRAP};
     char byte = *sent < sizeof foreword ? foreword[*sent] : 0;
 
     if (*sent < GY_HANDSHAKE_BYTES_1 - 1 && send(fd, &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1)

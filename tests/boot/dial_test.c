@@ -1,7 +1,7 @@
-/* How often a rank dials another one: a door that closes at once is tried three times in all, one that waited for a while
+/* How often a rank dials another one: a listener that closes at once is tried three times in all, one that waited for a while
  * before it closed, or that could not even take the connection while its host answers, as often as it takes.
  *
- * The door of rank 1 is a listen_fd that the test looks after, and at last a door. A host that does not answer is played by the linker's
+ * The listener of rank 1 is a listen_fd that the test looks after, and at last a door. A host that does not answer is played by the linker's
  * --wrap: what is to reach no port of anybody goes to that listen_fd, whose backlog is full. */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
@@ -47,10 +47,10 @@ int __wrap_gy_socket_connect_from(const struct gy_place *place, const struct soc
 int __wrap_gy_socket_connect_from(const struct gy_place *place, const struct sockaddr_storage *from)
 {
     struct gy_place other = {.address = members[1].address};
-    bool door = gy_address_port(&place->address) == gy_address_port(&other.address);
+    bool listener = gy_address_port(&place->address) == gy_address_port(&other.address);
 
-    asked |= !door;
-    return __real_gy_socket_connect_from(mute && !door ? &other : place, from);
+    asked |= !listener;
+    return __real_gy_socket_connect_from(mute && !listener ? &other : place, from);
 }
 
 struct outcome {
@@ -95,34 +95,34 @@ static void let_in(void *user, int rank, int fd, const struct gy_seal_keys *keys
     *(int *)user = fd;
 }
 
-/* The door opens, and the dial comes to its end. */
-static void expect_greeting(struct outcome *outcome)
+/* The listener opens, and the dial comes to its end. */
+static void expect_handshake(struct outcome *outcome)
 {
     struct gy_error error = {.rank = -1};
-    struct gy_door *door;
-    int guest = -1;
-    const struct gy_door_env env = {.poller = poller,
-                                    .key = world.key,
-                                    .job = JOB,
-                                    .rank = 1,
-                                    .size = 2,
-                                    .purposes = 1u << GY_PURPOSE_LINK,
-                                    .peer_timeout_ns = 10 * GY_SECOND};
+    struct gy_listener *listener;
+    int registrant = -1;
+    const struct gy_listener_env env = {.poller = poller,
+                                        .key = world.key,
+                                        .job = JOB,
+                                        .rank = 1,
+                                        .size = 2,
+                                        .purposes = 1u << GY_PURPOSE_LINK,
+                                        .peer_timeout_ns = 10 * GY_SECOND};
 
-    cr_assert_eq(gy_door_create(listen_fd, &door, &error), GYRE_SUCCESS);
-    gy_door_on(door, GY_PURPOSE_LINK, let_in, &guest);
-    cr_assert_eq(gy_door_open(door, &env, &error), GYRE_SUCCESS);
+    cr_assert_eq(gy_listener_create(listen_fd, &listener, &error), GYRE_SUCCESS);
+    gy_listener_on(listener, GY_PURPOSE_LINK, let_in, &registrant);
+    cr_assert_eq(gy_listener_open(listener, &env, &error), GYRE_SUCCESS);
     turn_for(outcome, 20 * GY_SECOND);
     cr_assert(outcome->over && outcome->fd >= 0, "%s", strerror(world.dial_errnum));
-    for (int64_t limit = gy_now() + 10 * GY_SECOND; guest < 0 && gy_now() < limit;)
+    for (int64_t limit = gy_now() + 10 * GY_SECOND; registrant < 0 && gy_now() < limit;)
         gy_poller_poll(poller, 10 * GY_MILLISECOND);
-    cr_assert(guest >= 0);
-    close(guest);
+    cr_assert(registrant >= 0);
+    close(registrant);
     close(outcome->fd);
-    gy_door_free(door);
+    gy_listener_free(listener);
 }
 
-Test(dial, a_door_that_closes_at_once_is_tried_three_times)
+Test(dial, a_listener_that_closes_at_once_is_tried_three_times)
 {
     struct gy_error error = {.rank = -1};
     struct outcome outcome = {.fd = -1};
@@ -136,8 +136,8 @@ Test(dial, a_door_that_closes_at_once_is_tried_three_times)
     cr_assert_eq(world.dial_errnum, ECONNRESET);
 }
 
-/* This rank computed, and looked so seldom that the door did not wait for the end of its greeting. */
-Test(dial, a_slow_greeting_begins_again)
+/* This rank computed, and looked so seldom that the listener did not wait for the end of its greeting. */
+Test(dial, a_slow_handshake_begins_again)
 {
     struct gy_error error = {.rank = -1};
     struct outcome outcome = {.fd = -1};
@@ -145,11 +145,11 @@ Test(dial, a_slow_greeting_begins_again)
     cr_assert_eq(gy_world_dial(&world, 1, on_dialled, &outcome, &error), GYRE_SUCCESS);
     for (int i = 0; i < ATTEMPTS + 1; i++)
         cr_assert(close_after(&outcome, 1200 * GY_MILLISECOND), "after %d: %s", i, strerror(world.dial_errnum));
-    expect_greeting(&outcome);
+    expect_handshake(&outcome);
 }
 
 /* An overlay's neighbour does nothing else meanwhile. */
-Test(dial, a_slow_greeting_of_the_overlay_counts)
+Test(dial, a_slow_handshake_of_the_overlay_counts)
 {
     struct gy_error error = {.rank = -1};
     struct outcome outcome = {.fd = -1};
@@ -163,13 +163,13 @@ Test(dial, a_slow_greeting_of_the_overlay_counts)
 }
 
 /* As many as the listen_fd has room for, and more. */
-static void fill_backlog(int visitors[3])
+static void fill_backlog(int inbounds[3])
 {
     struct gy_place place = {.address = members[1].address};
 
     cr_assert_eq(listen(listen_fd, 0), 0);
     for (int i = 0; i < 3; i++)
-        cr_assert((visitors[i] = gy_socket_connect(&place)) >= 0);
+        cr_assert((inbounds[i] = gy_socket_connect(&place)) >= 0);
     usleep(100000);
     config.peer_timeout_ns = GY_SECOND / 2;
 }
@@ -178,28 +178,28 @@ Test(dial, a_full_backlog_is_waited_for)
 {
     struct gy_error error = {.rank = -1};
     struct outcome outcome = {.fd = -1};
-    int visitors[3];
+    int inbounds[3];
 
-    fill_backlog(visitors);
+    fill_backlog(inbounds);
     cr_assert_eq(gy_world_dial(&world, 1, on_dialled, &outcome, &error), GYRE_SUCCESS);
     for (int64_t limit = gy_now() + 30 * GY_SECOND; world.counters.sockets_opened <= ATTEMPTS && gy_now() < limit;)
         turn_for(&outcome, 100 * GY_MILLISECOND);
     cr_assert(asked && !outcome.over && world.counters.sockets_opened > ATTEMPTS, "after %lu sockets: %s",
               (unsigned long)world.counters.sockets_opened, strerror(world.dial_errnum));
     for (int i = 0; i < 3; i++)
-        close(visitors[i]);
+        close(inbounds[i]);
     cr_assert_eq(listen(listen_fd, 16), 0);
-    expect_greeting(&outcome);
+    expect_handshake(&outcome);
 }
 
 /* Where the backlog is full and the host does not answer. */
 static void dial_nobody(struct outcome *outcome)
 {
     struct gy_error error = {.rank = -1};
-    int visitors[3];
+    int inbounds[3];
 
     mute = true;
-    fill_backlog(visitors);
+    fill_backlog(inbounds);
     cr_assert_eq(gy_world_dial(&world, 1, on_dialled, outcome, &error), GYRE_SUCCESS);
 }
 

@@ -10,7 +10,7 @@ static const uint8_t key[GY_HANDSHAKE_KEY_BYTES] = "the key of the job",
 
 #define JOB 0x1122334455667788u
 #define MODE GY_INTEGRITY_ENCRYPT
-#define ALL (1u << GY_PURPOSE_MEET | 1u << GY_PURPOSE_OVERLAY | 1u << GY_PURPOSE_LINK)
+#define ALL (1u << GY_PURPOSE_BOOTSTRAP | 1u << GY_PURPOSE_OVERLAY | 1u << GY_PURPOSE_LINK)
 
 /* Moves what `from` says to `to`, `piece` bytes at a time; a copy goes to `record`. */
 static size_t move(struct gy_handshake *from, struct gy_handshake *to, size_t piece, uint8_t *record)
@@ -64,7 +64,7 @@ Test(handshake, the_job_is_learnt_when_meeting_only)
 {
     struct gy_handshake dialer, acceptor;
 
-    gy_handshake_dial(&dialer, key, 0, GY_PURPOSE_MEET, 5, 0, MODE);
+    gy_handshake_dial(&dialer, key, 0, GY_PURPOSE_BOOTSTRAP, 5, 0, MODE);
     gy_handshake_accept(&acceptor, key, JOB, 0, 8, ALL, MODE);
     talk(&dialer, &acceptor, 1000);
     cr_assert_eq(dialer.state, GY_HANDSHAKE_DONE);
@@ -88,7 +88,7 @@ Test(handshake, every_refusal_has_its_reason_on_both_sides)
     gy_handshake_accept(&acceptor, key, JOB, 3, 8, ALL, MODE);
     expect_refused(&dialer, &acceptor, GY_REFUSAL_RANK);
     gy_handshake_dial(&dialer, key, JOB, GY_PURPOSE_LINK, 5, 3, MODE);
-    gy_handshake_accept(&acceptor, key, JOB, 3, 8, 1u << GY_PURPOSE_MEET, MODE);
+    gy_handshake_accept(&acceptor, key, JOB, 3, 8, 1u << GY_PURPOSE_BOOTSTRAP, MODE);
     expect_refused(&dialer, &acceptor, GY_REFUSAL_PURPOSE);
 }
 
@@ -249,7 +249,7 @@ Test(handshake, modes_that_differ)
     cr_assert_eq(acceptor.refusal, GY_REFUSAL_INTEGRITY);
     greet(GY_INTEGRITY_ENCRYPT, 0, GY_INTEGRITY_OFF, GY_PURPOSE_OVERLAY, &dialer, &acceptor);
     cr_assert_eq(acceptor.refusal, GY_REFUSAL_INTEGRITY);
-    greet(GY_INTEGRITY_MAC, 0, GY_INTEGRITY_OFF, GY_PURPOSE_MEET, &dialer, &acceptor);
+    greet(GY_INTEGRITY_MAC, 0, GY_INTEGRITY_OFF, GY_PURPOSE_BOOTSTRAP, &dialer, &acceptor);
     cr_assert_eq(dialer.state, GY_HANDSHAKE_DONE);
     cr_assert_eq(acceptor.keys.suite, GY_SUITE_MAC); /* it has no cipher of this mode ready */
     cr_assert_eq(dialer.keys.suite, GY_SUITE_MAC);

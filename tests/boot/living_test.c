@@ -17,10 +17,10 @@ static void live_deaf(struct rank *rank, struct gy_poller *poller, struct gy_ove
     ranks_reach(rank, poller, overlay, STAGE_READY);
     if (rank->rank == 0)
         CHECK(gy_overlay_send(overlay, 1, message, sizeof(message)), "rank 0 is not connected to rank 1");
-    while (gy_now() < until && (rank->status == GYRE_SUCCESS || gy_overlay_fate(overlay, 1)->status == GYRE_SUCCESS))
+    while (gy_now() < until && (rank->status == GYRE_SUCCESS || gy_overlay_failure(overlay, 1)->status == GYRE_SUCCESS))
         ranks_turn(rank, poller, overlay);
     for (int i = 0; i < rank->size; i++)
-        rank->found[i] = gy_overlay_fate(overlay, i)->status;
+        rank->found[i] = gy_overlay_failure(overlay, i)->status;
     rank->found[7] = gy_overlay_deaf(overlay) != NULL;
     ranks_reach(rank, poller, overlay, STAGE_TOLD); /* nobody leaves before all have looked */
 }
@@ -59,7 +59,7 @@ static void live_redial(struct rank *rank, struct gy_poller *poller, struct gy_o
         ranks_turn(rank, poller, overlay);
     }
     rank->found[0] = gy_overlay_reach(overlay, other);
-    rank->found[1] = gy_overlay_fate(overlay, other)->status;
+    rank->found[1] = gy_overlay_failure(overlay, other)->status;
     if (kept >= 0)
         close(kept);
 }
@@ -102,8 +102,8 @@ static void live_parted(struct rank *rank, struct gy_poller *poller, struct gy_o
         gy_neighbour_end(lost, ETIMEDOUT);
     for (until = gy_now() + (later ? 4 : 2) * GY_SECOND; gy_now() < until;)
         ranks_turn(rank, poller, overlay);
-    rank->found[0] = gy_overlay_fate(overlay, 0)->status;
-    rank->found[1] = gy_overlay_fate(overlay, 1)->status;
+    rank->found[0] = gy_overlay_failure(overlay, 0)->status;
+    rank->found[1] = gy_overlay_failure(overlay, 1)->status;
     if (kept >= 0)
         close(kept);
 }
@@ -127,7 +127,7 @@ static void parted(bool later)
 }
 
 /* Rank 2 leaves when rank 0 has left, and all that are still connected to it compute for a while. Rank 7, which is not, waits
- * for it and finds its door closed: it must hear the goodbye, and call nobody dead until then. */
+ * for it and finds its listener closed: it must hear the leave message, and call nobody dead until then. */
 static void live_unheard(struct rank *rank, struct gy_poller *poller, struct gy_overlay *overlay)
 {
     const struct rank *ranks = rank - rank->rank;
@@ -142,7 +142,7 @@ static void live_unheard(struct rank *rank, struct gy_poller *poller, struct gy_
     atomic_store(&rank->stage, STAGE_TOLD);
     for (int i = 1; i < rank->size; i++)
         while (atomic_load(&ranks[i].stage) < STAGE_TOLD)
-            usleep(1000); /* or it would hear the goodbye now */
+            usleep(1000); /* or it would hear the leave message now */
     if (rank->rank == 2)
         return;
     while (atomic_load(&ranks[2].stage) < STAGE_ENDED)
@@ -185,7 +185,7 @@ static void await_stage(const struct rank *rank, int stage)
 /* Rank 7 waits for rank 2, that has left, and is connected to all that could tell but rank 4. That one leaves, too, while
  * it is being asked, and whoever could tell of that has left before: it is none of rank 7's business, until this waits for
  * rank 4 itself. */
-static void live_bystander(struct rank *rank, struct gy_poller *poller, struct gy_overlay *overlay)
+static void live_witness(struct rank *rank, struct gy_poller *poller, struct gy_overlay *overlay)
 {
     const struct rank *ranks = rank - rank->rank;
     int64_t until;
@@ -221,9 +221,9 @@ static void live_bystander(struct rank *rank, struct gy_poller *poller, struct g
     }
 }
 
-static void bystander(void)
+static void witness(void)
 {
-    struct rank *ranks = ranks_watch(8, live_bystander);
+    struct rank *ranks = ranks_watch(8, live_witness);
 
     ranks_run(ranks, 8);
     CHECK(ranks[7].found[0] == GYRE_SUCCESS, "rank 7 did not wait for: %s", ranks[7].error.text);
@@ -242,7 +242,7 @@ int main(void)
     parted(false);
     parted(true);
     unheard();
-    bystander();
+    witness();
     puts("nobody who lives was taken for dead");
     return 0;
 }

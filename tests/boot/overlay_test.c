@@ -1,4 +1,4 @@
-/* Deaths and goodbyes over the overlay, with ranks as processes: one is killed, or leaves, or aborts, and the others say
+/* Deaths and leave messages over the overlay, with ranks as processes: one is killed, or leaves, or aborts, and the others say
  * when gy_overlay_check told them, and whom it named. Early: one dies between the meeting and its overlay, and another
  * comes to its own only when all the rest have failed because of that; nobody may blame anybody but the dead one.
  * What a busy machine makes sleepers late (fault_noise.c) is allowed thrice beside the 100 ms, as in fault_times.c. */
@@ -14,12 +14,12 @@
 
 enum what { KILL, KILL_WITH_CHILD, LEAVE, ABORT, EARLY, EARLY_DEAD, EARLY_LATE, OWN_BODY, AWAIT };
 
-/* How many said goodbye; when the verdict came; set by the test: begin to wait only when the rank is dead. */
+/* How many said that it leaves; when the verdict came; set by the test: begin to wait only when the rank is dead. */
 enum found { FOUND_LEFT, FOUND_WHEN, FOUND_LATE };
 
 #define PATIENCE (60 * GY_SECOND) /* of who waits for what comes at once; the harness has less */
 
-/* A goodbye, or for too long none: whoever leaves may have been late. */
+/* A leave message, or for too long none: whoever leaves may have been late. */
 static bool heard(const struct rank *rank, const struct gy_overlay *overlay)
 {
     for (int i = 0; i < rank->size; i++)

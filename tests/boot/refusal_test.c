@@ -2,8 +2,8 @@
  * named on every rank that waits: whole meetings of real processes, over tcp:// or, with the argument "file", over file://.
  *
  * The linker puts our own functions in front of the library's (--wrap): a rank of another version is one whose
- * greetings say so, one of other rules has another last digit of them, and a rank is seated when its parent has let it in. One rank may hang up at that very moment, as a
- * rank does that rank 0 has told of a failure: its parent, which took the greeting for finished, must blame nobody. */
+ * handshakes say so, one of other rules has another last digit of them, and a rank is seated when its parent has let it in. One rank may hang up at that very moment, as a
+ * rank does that rank 0 has told of a failure: its parent, which took the handshake for finished, must blame nobody. */
 #include <signal.h>
 
 #include "../system/fault_noise.h"
@@ -18,8 +18,8 @@ void __real_gy_handshake_accept(struct gy_handshake *handshake, const uint8_t ke
                                 uint32_t rank, uint32_t size, uint32_t purposes, enum gy_integrity mode);
 void __wrap_gy_handshake_accept(struct gy_handshake *handshake, const uint8_t key[GY_HANDSHAKE_KEY_BYTES], uint64_t job,
                                 uint32_t rank, uint32_t size, uint32_t purposes, enum gy_integrity mode);
-void __real_gy_meet_tree_join(struct gy_meet_tree *tree, int parent, int fd, const struct gy_seal_keys *keys);
-void __wrap_gy_meet_tree_join(struct gy_meet_tree *tree, int parent, int fd, const struct gy_seal_keys *keys);
+void __real_gy_bootstrap_tree_join(struct gy_bootstrap_tree *tree, int parent, int fd, const struct gy_seal_keys *keys);
+void __wrap_gy_bootstrap_tree_join(struct gy_bootstrap_tree *tree, int parent, int fd, const struct gy_seal_keys *keys);
 size_t __real_gy_config_shared(const struct gy_config *config, char text_p[GY_CONFIG_SHARED]);
 size_t __wrap_gy_config_shared(const struct gy_config *config, char text_p[GY_CONFIG_SHARED]);
 
@@ -53,13 +53,13 @@ size_t __wrap_gy_config_shared(const struct gy_config *config, char text_p[GY_CO
     return bytes;
 }
 
-void __wrap_gy_meet_tree_join(struct gy_meet_tree *tree, int parent, int fd, const struct gy_seal_keys *keys)
+void __wrap_gy_bootstrap_tree_join(struct gy_bootstrap_tree *tree, int parent, int fd, const struct gy_seal_keys *keys)
 {
     if (rank_self->choice == HANGS_UP) {
         close(fd);
         tree->turned_away = true;
     } else {
-        __real_gy_meet_tree_join(tree, parent, fd, keys);
+        __real_gy_bootstrap_tree_join(tree, parent, fd, keys);
     }
     rank_self->found[FOUND_PARENT] = parent;
     atomic_store(&rank_self->stage, STAGE_SEATED);
@@ -139,7 +139,7 @@ static void other_job(void)
 }
 
 /* A rank of an older or a newer gyre: it is told both versions at once, and everyone who waits for it at the end. `theirs`
- * is what its greetings say; `ours` is this tree's. */
+ * is what its handshakes say; `ours` is this tree's. */
 static void other_version(uint16_t ours, uint16_t theirs)
 {
     struct rank *ranks = prepare(3, 3, refusing);

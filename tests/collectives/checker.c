@@ -124,10 +124,10 @@ static bool finish_call(struct run *run, int rank)
             gy_order_after(&run->order, event, last);
     }
     for (int i = 0; i < plan->lanes; i++) {
-        if (plan->lane[i].window_lane >= 0 && state->lane[i].done.count > iterations)
+        if (plan->lane[i].region_lane >= 0 && state->lane[i].done.count > iterations)
             iterations = state->lane[i].done.count;
     }
-    for (int w = 0; w < GY_WINDOW_LANES; w++)
+    for (int w = 0; w < GY_REGION_LANES; w++)
         while (state->counter[w].count < state->base + iterations)
             events_push(&state->counter[w], event);
     if (plan->shape.collective == GY_BARRIER) {
@@ -217,7 +217,7 @@ static bool advance_rank(struct run *run, int rank)
 static void open_shared(struct run *run, int r)
 {
     int place = r * GY_RUN_SHARED;
-    for (int i = 0; i < GY_WINDOW_SLOTS; i++) {
+    for (int i = 0; i < GY_REGION_SLOTS; i++) {
         run->rank[r].window[i] = gy_cells_new(run->stride, place++);
         run->rank[r].result[i] = gy_cells_new(run->stride, place++);
     }
@@ -227,7 +227,7 @@ static void open_shared(struct run *run, int r)
 
 static void close_shared(struct rank_state *rank)
 {
-    for (int i = 0; i < GY_WINDOW_SLOTS; i++) {
+    for (int i = 0; i < GY_REGION_SLOTS; i++) {
         free(rank->window[i]);
         free(rank->result[i]);
     }
@@ -259,7 +259,7 @@ static void open_run(struct run *run)
     gy_order_open(&run->order, run->size * run->chains);
     bool window = false;
     for (int c = 0; c < run->ncalls; c++)
-        window = window || (run->calls[c].plans[0] != NULL && run->calls[c].plans[0]->window);
+        window = window || (run->calls[c].plans[0] != NULL && run->calls[c].plans[0]->shm);
     for (int r = 0; r < run->size && window; r++)
         open_shared(run, r);
 }
@@ -272,7 +272,7 @@ static void close_run(struct run *run)
             free(rank->lane[i].done.event);
             free(rank->lane[i].first_done.event);
         }
-        for (int i = 0; i < GY_WINDOW_LANES; i++)
+        for (int i = 0; i < GY_REGION_LANES; i++)
             free(rank->counter[i].event);
         free(rank->published.event);
         close_shared(rank);

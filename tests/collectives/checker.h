@@ -27,7 +27,7 @@
 
 /* How tiny vectors are exchanged instead of by their one-shot plan: exchange k of the communicator goes through line
  * k mod `lines` of every rank, and whoever enters it has waited for everyone to enter the one before, or has not. */
-struct gy_checker_tiny {
+struct gy_checker_eager {
     int lines;
     bool makes_room;
 };
@@ -54,7 +54,7 @@ struct gy_checker_call {
     struct gy_plan *const *plans; /* one per rank; NULL: this rank has no part in it */
     size_t total, tile;           /* elements */
     bool in_place;
-    const struct gy_checker_tiny *tiny;     /* NULL: by the plans */
+    const struct gy_checker_eager *tiny;    /* NULL: by the plans */
     bool canonical;                         /* gathers combine in the canonical tree, and so must every algorithm */
     const size_t *starts;                   /* [size + 1] where the ranks' blocks begin; NULL: all have one length */
     const struct gy_checker_mapped *mapped; /* NULL: nothing is offered */

@@ -6,9 +6,9 @@
 #include "collectives/engine/core_affinity.h"
 #include "collectives/engine/spin.h"
 
-static struct gy_window_control control[2];
-static struct gy_window_control *controls[2] = {&control[0], &control[1]};
-static struct gy_context ctx = {.crowded = true, .config.spin_ns = -1};
+static struct gy_region_control control[2];
+static struct gy_region_control *controls[2] = {&control[0], &control[1]};
+static struct gy_context ctx = {.oversubscribed = true, .config.spin_ns = -1};
 static struct gyre_comm comms[2] = {{.ctx = &ctx, .size = 2, .control = controls},
                                     {.ctx = &ctx, .size = 2, .rank = 1, .control = controls}};
 
@@ -54,12 +54,12 @@ Test(cores, ranks_of_one_core_know_one_another)
     go_to(elsewhere);
     gy_cores_show(&comms[0]);
     expect_both(false, true);
-    ctx.crowded = false;
+    ctx.oversubscribed = false;
     gy_cores_show(&comms[1]);
     expect_both(false, true);
 }
 
-static unsigned looks_of(struct gy_patience patience)
+static unsigned looks_of(struct gy_spin patience)
 {
     return patience.spins;
 }
@@ -67,18 +67,18 @@ static unsigned looks_of(struct gy_patience patience)
 /* By what they have shown, wherever this test runs. */
 Test(cores, who_is_on_another_core_is_looked_at_for_longer)
 {
-    unsigned usual = looks_of(gy_patience_of(&ctx));
-    cr_expect_eq(looks_of(gy_patience_for(&comms[0], 1)), usual, "nobody has told");
+    unsigned usual = looks_of(gy_spin_of(&ctx));
+    cr_expect_eq(looks_of(gy_spin_for(&comms[0], 1)), usual, "nobody has told");
     control[0].core = 1;
-    cr_expect_eq(looks_of(gy_patience_for(&comms[0], 1)), usual, "the other has not told");
+    cr_expect_eq(looks_of(gy_spin_for(&comms[0], 1)), usual, "the other has not told");
     control[1].core = 1;
-    cr_expect_eq(looks_of(gy_patience_for(&comms[0], 1)), usual, "it needs this core");
+    cr_expect_eq(looks_of(gy_spin_for(&comms[0], 1)), usual, "it needs this core");
     control[1].core = 2;
-    cr_expect_gt(looks_of(gy_patience_for(&comms[0], 1)), usual);
-    cr_expect_eq(looks_of(gy_patience_for(&comms[0], -1)), usual, "more than one is waited for");
+    cr_expect_gt(looks_of(gy_spin_for(&comms[0], 1)), usual);
+    cr_expect_eq(looks_of(gy_spin_for(&comms[0], -1)), usual, "more than one is waited for");
     ctx.config.spin_ns = 0;
-    cr_expect_eq(looks_of(gy_patience_for(&comms[0], 1)), usual, "whoever asks for it gives way at once");
+    cr_expect_eq(looks_of(gy_spin_for(&comms[0], 1)), usual, "whoever asks for it gives way at once");
     ctx.config.spin_ns = -1;
-    ctx.crowded = false;
-    cr_expect_eq(looks_of(gy_patience_for(&comms[0], 1)), looks_of(gy_patience_of(&ctx)));
+    ctx.oversubscribed = false;
+    cr_expect_eq(looks_of(gy_spin_for(&comms[0], 1)), looks_of(gy_spin_of(&ctx)));
 }

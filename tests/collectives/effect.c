@@ -195,7 +195,7 @@ static struct gy_cell *slot_cell(struct run *run, const struct iteration *it, in
     size_t slices = it->plan->side_by_side > 1 ? (size_t)it->plan->side_by_side : 1;
     if (at >= slices * run->calls[run->rank[it->rank].call].tile)
         return NULL;
-    return &(result ? owner->result : owner->window)[it->number % GY_WINDOW_SLOTS][at];
+    return &(result ? owner->result : owner->window)[it->number % GY_REGION_SLOTS][at];
 }
 
 /* Where in its slot rank `owner` has published the tile of slice `block`. */
@@ -394,7 +394,7 @@ void memory_begin(struct run *run, int r)
     int place = GY_RUN_SHARED * run->size + GY_RUN_PRIVATE * (rank->call * run->size + r);
     rank->output = gy_cells_new(call->total, place);
     /* All to all over links never is in place: what is asked for in place reads a copy. Nor are two requests. */
-    bool in_place = call->in_place && (plan->shape.collective != GY_ALL_TO_ALL || plan->window) && !form_to_self(plan);
+    bool in_place = call->in_place && (plan->shape.collective != GY_ALL_TO_ALL || plan->shm) && !form_to_self(plan);
     rank->input = in_place ? rank->output : gy_cells_new(call->total, place + 1);
     int lo, width;
     form_view(plan, GY_INPUT, &lo, &width);

@@ -10,7 +10,7 @@
 #define RANKS 3
 
 /* Exchange 5 of rank 1 of three, with root 0. */
-static struct gy_window window[RANKS];
+static struct gy_region window[RANKS];
 
 static struct gyre_comm the_comm;
 static struct gy_context the_context;
@@ -19,11 +19,11 @@ static struct gy_exchange_kind kinds[2];
 /* The last but one stays as it is. */
 static struct gy_exchange exchange_of(enum gy_collective collective, size_t block)
 {
-    static struct gy_arrival shape;
+    static struct gy_call_signature shape;
     static unsigned turn;
-    static struct gy_window_control *control[RANKS];
+    static struct gy_region_control *control[RANKS];
     the_comm = (struct gyre_comm){.ctx = &the_context, .size = RANKS, .rank = 1, .control = control};
-    shape = (struct gy_arrival){.collective = (uint8_t)collective, .count = block};
+    shape = (struct gy_call_signature){.collective = (uint8_t)collective, .count = block};
     for (int p = 0; p < RANKS; p++)
         control[p] = &window[p].control;
     struct gy_exchange_kind *kind = &kinds[++turn % 2];
@@ -41,7 +41,7 @@ static void expects(enum gy_collective collective, size_t block, int peer, const
 
 Test(exchange, a_reader_asks_for_what_it_reads_and_the_flag_does_not_bring)
 {
-    const struct gy_window_line *line = &window[0].control.line[5];
+    const struct gy_region_line *line = &window[0].control.line[5];
     const unsigned char *place = window[0].shorter[5];
     size_t far = gy_line_can_hand_over() ? 0 : 1; /* else the lines of a vector are pushed */
     expects(GY_BARRIER, 0, 0, NULL, 0);
@@ -93,10 +93,10 @@ Test(exchange, a_call_fetches_what_it_will_write)
     owns(GY_REDUCE_TO, 2049, nothing);
 }
 
-static bool waits(bool crowded, enum gy_collective collective, int root, int rank, int peer)
+static bool waits(bool oversubscribed, enum gy_collective collective, int root, int rank, int peer)
 {
     static struct gy_context ctx;
-    ctx.crowded = crowded;
+    ctx.oversubscribed = oversubscribed;
     const struct gyre_comm comm = {.ctx = &ctx, .size = RANKS, .rank = rank};
     const struct gy_ranks awaited = gy_exchange_awaits(&comm, collective, root);
     return peer >= awaited.first && peer < awaited.end;
@@ -122,7 +122,7 @@ static void take_from_read_only(enum gy_collective collective)
     static unsigned char input[RANKS * BLOCK], output[RANKS * BLOCK];
     struct gy_exchange it = exchange_of(collective, BLOCK);
     struct gy_operation operation = {.dtype = GYRE_UINT8, .op = GYRE_SUM};
-    struct gy_window *theirs = mmap(NULL, sizeof *theirs, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct gy_region *theirs = mmap(NULL, sizeof *theirs, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     cr_assert_neq(theirs, MAP_FAILED);
     it.comm->control[0] = &theirs->control;
     it.input = input;
@@ -135,10 +135,11 @@ static void take_from_read_only(enum gy_collective collective)
 /* No kernel, which would make another NaN of a signalling one. */
 Test(exchange, a_rank_alone_keeps_the_bits_of_its_operand)
 {
-    static struct gy_window_control *control[1];
+    static struct gy_region_control *control[1];
     static struct gy_context ctx;
     struct gyre_comm comm = {.ctx = &ctx, .size = 1, .control = control};
-    const struct gy_arrival shape = {.collective = GY_ALL_REDUCE, .count = 1, .dtype = GYRE_FLOAT32, .op = GYRE_SUM};
+    const struct gy_call_signature shape = {
+        .collective = GY_ALL_REDUCE, .count = 1, .dtype = GYRE_FLOAT32, .op = GYRE_SUM};
     const struct gy_operation operation = {.dtype = GYRE_FLOAT32, .op = GYRE_SUM};
     const uint32_t input = 0xffa00001;
     uint32_t output = 0;
@@ -197,7 +198,7 @@ Test(exchange, what_is_known_to_be_best_is_not_asked)
                 const bool known = !others && !shared && gy_line_gains_by_claims();
                 it.comm->size = 2 + others;
                 it.comm->ctx = &ctx;
-                ctx.crowded = shared;
+                ctx.oversubscribed = shared;
                 struct gy_exchange_kind whole = *half.kind;
                 whole.bytes = block * (size_t)it.comm->size;
                 half.kind = &whole;
@@ -210,13 +211,13 @@ Test(exchange, what_is_known_to_be_best_is_not_asked)
 /* Who reads one has the processor fetch what lies behind it in its page. */
 Test(exchange, between_two_places_lies_a_page)
 {
-    static const size_t bytes[] = {GY_WINDOW_INLINE + 1, GY_WINDOW_SHORT, GY_WINDOW_SHORT + 1, GY_WINDOW_VECTOR};
+    static const size_t bytes[] = {GY_REGION_INLINE + 1, GY_REGION_SHORT, GY_REGION_SHORT + 1, GY_REGION_VECTOR};
     for (size_t b = 0; b < sizeof bytes / sizeof *bytes; b++)
         for (size_t c = 0; c < sizeof bytes / sizeof *bytes; c++)
-            for (uint64_t number = 0; number < GY_WINDOW_LINES; number++)
-                for (uint64_t later = 0; later < GY_WINDOW_LINES; later++) {
-                    const unsigned char *one = gy_window_vector(&window[0].control, number, bytes[b]),
-                                        *next = gy_window_vector(&window[0].control, later, bytes[c]);
+            for (uint64_t number = 0; number < GY_REGION_LINES; number++)
+                for (uint64_t later = 0; later < GY_REGION_LINES; later++) {
+                    const unsigned char *one = gy_region_vector(&window[0].control, number, bytes[b]),
+                                        *next = gy_region_vector(&window[0].control, later, bytes[c]);
                     cr_assert(next <= one || next >= one + bytes[b] + 4096);
                 }
 }

@@ -52,7 +52,7 @@ static void grant(int l, int32_t step, int peer)
     bool over = step == lane->first + lane->count, now = !over && request.plan->step[step].peer == peer;
     request.lane[l] = (struct gy_lane_state){.step = step, .exhausted = over};
     for (int i = 0; i < 2; i++)
-        cr_assert_eq(gy_flow_sink.arrived(&ctx, peer, &frame, NULL), GYRE_SUCCESS);
+        cr_assert_eq(gy_flow_handler.arrived(&ctx, peer, &frame, NULL), GYRE_SUCCESS);
     cr_assert_eq(request.lane[l].granted, now ? 2 : 0);
     cr_assert_eq(kept_of(peer), !now && comes_later(lane, step, peer), "%s: step %d of %d, peer %d",
                  gy_algorithm_name(request.plan->shape.algorithm), step - lane->first, lane->count, peer);
@@ -69,7 +69,7 @@ Test(flow, grants_are_kept_for_steps_to_come_alone, .timeout = 20)
         struct gy_plan_shape shape = {
             .collective = GY_ALL_REDUCE, .algorithm = algorithms[a], .rank = 0, .size = RANKS};
         request.plan = gy_plan_build(&shape);
-        request.shape = (struct gy_arrival){
+        request.shape = (struct gy_call_signature){
             .sequence = 7, .collective = GY_ALL_REDUCE, .algorithm = (uint8_t)algorithms[a]};
         for (int l = 0; l < request.plan->lanes; l++) {
             const struct gy_lane *lane = &request.plan->lane[l];

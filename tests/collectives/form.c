@@ -48,11 +48,11 @@ static bool views_hold(struct run *run, int rank, const struct gy_plan *plan)
 static bool slots_hold(struct run *run, int rank, const struct gy_plan *plan)
 {
     const struct gy_plan *first = run->calls[run->rank[rank].call].plans[0];
-    int slices = plan->window ? 1 : 0;
+    int slices = plan->shm ? 1 : 0;
     for (int s = 0; s < plan->steps; s++)
         if (plan->step[s].kind == GY_PUBLISH && plan->step[s].range.width > 1)
             slices = plan->shape.size - 1;
-    if (first != NULL && (first->window != plan->window || first->side_by_side != plan->side_by_side))
+    if (first != NULL && (first->shm != plan->shm || first->side_by_side != plan->side_by_side))
         return run_fail(run, rank, "%d slices side by side, %d on rank 0", plan->side_by_side, first->side_by_side);
     if (slices > (plan->side_by_side > 1 ? plan->side_by_side : 1))
         return run_fail(run, rank, "publishes %d slices where %d have room", slices, plan->side_by_side);
@@ -93,9 +93,9 @@ static bool lane_holds(struct run *run, int rank, const struct gy_plan *plan, in
 {
     const struct gy_lane *lane = &plan->lane[i];
     const struct gy_step *first = &plan->step[lane->first];
-    if (lane->window_lane >= GY_WINDOW_LANES || (lane->window_lane >= 0) != (first->kind >= GY_PUBLISH))
+    if (lane->region_lane >= GY_REGION_LANES || (lane->region_lane >= 0) != (first->kind >= GY_PUBLISH))
         return run_fail(run, rank, "lane %d has the wrong window lane", i);
-    if (lane->count < 1 || (lane->window_lane >= 0 && (lane->count != 1 || first->rounds != 1)))
+    if (lane->count < 1 || (lane->region_lane >= 0 && (lane->count != 1 || first->rounds != 1)))
         return run_fail(run, rank, "lane %d has the wrong number of steps", i);
     for (int s = lane->first; s < lane->first + lane->count; s++)
         if (!step_holds(run, rank, plan, i, &plan->step[s]))

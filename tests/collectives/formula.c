@@ -81,7 +81,7 @@ static struct cost canonical(const struct gy_plan_shape *shape, size_t total, co
 /* Through windows nobody publishes what only itself would read. */
 static struct cost direct(const struct gy_plan_shape *shape, size_t total, const size_t *starts)
 {
-    size_t n = (size_t)shape->size, others = n - 1, sums = shape->algorithm == GY_DIRECT_ONE_SHOT;
+    size_t n = (size_t)shape->size, others = n - 1, sums = shape->algorithm == GY_SHM_ONE_SHOT;
     size_t not_roots = total - block(shape, total, starts, shape->root); /* of the vector, all but the root's slice */
     switch (shape->collective) {
     case GY_BARRIER: return (struct cost){0};

@@ -63,7 +63,7 @@ Test(grouping, more_ranks_than_cores)
 {
     const struct {
         int hosts, cores[4], size;
-        bool crowded;
+        bool oversubscribed;
         int known; /* cores */
     } cases[] = {{1, {2, 2, 2, 2}, 4, true, 2},  {1, {2, 2, 2, 2}, 2, false, 2}, {1, {1, 3, 1, 1}, 4, true, 3},
                  {1, {1, 1, 1, 4}, 4, false, 4}, {1, {1, 1, 1, 1}, 4, false, 1}, /* a single core */
@@ -77,7 +77,7 @@ Test(grouping, more_ranks_than_cores)
             members[r] = (struct gy_member){.host = r % cases[i].hosts, .cores = (uint16_t)cases[i].cores[r]};
         cr_assert(gy_group_make(&group, (const int[]){3, 1, 0, 2}, cases[i].size, 4));
         cr_assert(gy_grouping_make(&grouping, &all, &group, "host"));
-        cr_expect_eq(grouping.crowded, cases[i].crowded, "case %zu", i);
+        cr_expect_eq(grouping.oversubscribed, cases[i].oversubscribed, "case %zu", i);
         cr_expect_eq(grouping.cores, cases[i].known, "case %zu: %d cores", i, grouping.cores);
         gy_grouping_free(&grouping);
         gy_group_free(&group);

@@ -114,7 +114,7 @@ bool needs_met(struct run *run, int rank, int lane, int event)
         const struct gy_need *need = &step->needs[i];
         if (need->lane < 0)
             continue;
-        if (need->lane >= plan->lanes || (need->everyone && plan->lane[need->lane].window_lane < 0))
+        if (need->lane >= plan->lanes || (need->everyone && plan->lane[need->lane].region_lane < 0))
             return run_fail(run, rank, "lane %d needs a lane that is not there", lane);
         if (!need->everyone) {
             int before = local_need(run, rank, state, step, need);
@@ -135,7 +135,7 @@ bool needs_met(struct run *run, int rank, int lane, int event)
                     return false;
                 continue;
             }
-            const struct events *counter = &run->rank[r].counter[plan->lane[need->lane].window_lane];
+            const struct events *counter = &run->rank[r].counter[plan->lane[need->lane].region_lane];
             if (counter->count < count)
                 return false;
             if (event >= 0)
@@ -177,9 +177,9 @@ void iteration_end(struct run *run, const struct iteration *it)
         gy_order_after(&run->order, event, it->event);
     }
     events_push(&at->done, event);
-    int window_lane = it->plan->lane[it->lane].window_lane;
-    if (window_lane >= 0)
-        events_push(&run->rank[it->rank].counter[window_lane], it->event);
+    int region_lane = it->plan->lane[it->lane].region_lane;
+    if (region_lane >= 0)
+        events_push(&run->rank[it->rank].counter[region_lane], it->event);
     if (++at->tile < tiles_of(&run->calls[run->rank[it->rank].call], it->plan, it->step))
         return;
     at->tile = 0;

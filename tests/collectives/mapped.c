@@ -18,7 +18,7 @@ bool mapped_offers(const struct run *run, int number, int rank, enum gy_space sp
 {
     const struct gy_checker_call *call = &run->calls[number];
     const struct gy_plan *plan = call->plans[rank];
-    if (plan == NULL || call->mapped == NULL || call->tiny != NULL || !plan->window)
+    if (plan == NULL || call->mapped == NULL || call->tiny != NULL || !plan->shm)
         return false;
     enum gy_collective collective = plan->shape.collective;
     if (plan->side_by_side == 0 && !gy_has_root(collective))
@@ -87,7 +87,7 @@ bool mapped_quiet(struct run *run, int rank, int event)
         (!mapped_offers(run, state->call, rank, GY_INPUT) && !mapped_offers(run, state->call, rank, GY_OUTPUT)))
         return true;
     for (int r = 0; r < run->size; r++)
-        for (int w = 0; w < GY_WINDOW_LANES; w++) {
+        for (int w = 0; w < GY_REGION_LANES; w++) {
             const struct events *counter = &run->rank[r].counter[w];
             if (flaw == GY_CHECKER_WAIT_NOT_FOR && r == forgotten(run, rank))
                 continue;

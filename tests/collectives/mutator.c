@@ -86,7 +86,7 @@ static size_t vector(const struct gy_plan_shape *shape, size_t per_block)
         return 0;
     if (gy_checker_by_rank(shape->collective))
         return per_block * n;
-    bool whole = shape->algorithm == GY_DIRECT_ONE_SHOT || shape->algorithm == GY_BINARY_TREE ||
+    bool whole = shape->algorithm == GY_SHM_ONE_SHOT || shape->algorithm == GY_BINARY_TREE ||
                  shape->collective == GY_BROADCAST || gy_is_point_to_point(shape->collective);
     return whole ? per_block : per_block * n - (per_block > 1 ? 1 : 0);
 }
@@ -108,7 +108,7 @@ static void add_sequences(struct arena *arena)
 {
     for (int c = 0; c < GY_COLLECTIVES; c++)
         for (int a = 0; a < GY_ALGORITHMS; a++) {
-            bool sought = a == GY_DIRECT_ONE_SHOT || a == GY_DIRECT_TWO_SHOT || a == GY_RING;
+            bool sought = a == GY_SHM_ONE_SHOT || a == GY_SHM_TWO_SHOT || a == GY_RING;
             if (!sought || !gy_plan_exists((enum gy_collective)c, (enum gy_algorithm)a, arena->shape.size))
                 continue;
             int root = (c + a) % arena->shape.size;
@@ -131,7 +131,7 @@ static void open_arena(struct arena *arena, const struct gy_plan_shape *shape)
     arena->mine = gy_checker_plans(shape);
     for (int i = 0; i < 3; i++)
         add_call(arena, arena->runs++, arena->mine, i == 0 ? 1 : 9, i != 2, NULL);
-    for (int i = 0; i < 3 && shape->algorithm == GY_DIRECT_TWO_SHOT; i++, arena->runs++)
+    for (int i = 0; i < 3 && shape->algorithm == GY_SHM_TWO_SHOT; i++, arena->runs++)
         for (int c = 0; c < 3; c++)
             add_call(arena, arena->runs, arena->mine, i == 2 || c == 1 ? 1 : 6, i == 0,
                      i == 0             ? &everyone
@@ -326,7 +326,7 @@ static void break_protocols(struct arena *arena)
             for (int c = 0; c < arena->count[i]; c++)
                 if (arena->calls[i][c].plans == arena->mine)
                     arena->calls[i][c].flaw = (enum gy_checker_flaw)flaw;
-        judge(arena, (enum mutation)(FLAWS + flaw - 1), first->window, false, 0, -1);
+        judge(arena, (enum mutation)(FLAWS + flaw - 1), first->shm, false, 0, -1);
     }
     for (int i = 0; i < arena->runs; i++)
         for (int c = 0; c < arena->count[i]; c++)
@@ -349,7 +349,7 @@ static void mutate_rank(struct arena *arena, int rank)
                 memcpy(mutant, original, bytes);
                 bool paced = m == TOGGLE_WHOLE && original->step[s].needs[n].paced;
                 if (mutate(mutant, s, (enum mutation)m, n))
-                    judge(arena, (enum mutation)m, mutant->window, paced, rank, s);
+                    judge(arena, (enum mutation)m, mutant->shm, paced, rank, s);
             }
     arena->mine[rank] = original;
     free(mutant);

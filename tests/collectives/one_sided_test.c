@@ -47,7 +47,7 @@ gyre_status __wrap_gy_overlay_check(struct gy_overlay *overlay, struct gy_error 
 void __wrap_gy_overlay_report(struct gy_overlay *overlay, gyre_status status, int rank, const char *text);
 void __wrap_gy_context_fail(struct gy_context *context);
 void __wrap_gy_liveness_show(struct gy_context *context);
-void __wrap_gy_look_around(struct gy_context *context);
+void __wrap_gy_progress_occasional(struct gy_context *context);
 gyre_status __wrap_gy_run_own(struct gyre_comm *on, const struct gy_call *call);
 
 int64_t __wrap_gy_now(void)
@@ -93,7 +93,7 @@ static void attend(void)
     attended = now;
 }
 
-void __wrap_gy_look_around(struct gy_context *context)
+void __wrap_gy_progress_occasional(struct gy_context *context)
 {
     (void)context;
     attend();
@@ -227,7 +227,7 @@ static bool hear(void)
                                           .bytes = sizeof(one),
                                           .sequence = 3};
 
-    return gy_far_arrived(&comm, 0, &frame, &one);
+    return gy_rma_arrived(&comm, 0, &frame, &one);
 }
 
 static void expect_had_it(void)
@@ -301,7 +301,7 @@ static struct gy_member members[2] = {{.pid = 100, .local = 0}, {.pid = 101, .lo
 static struct gy_peer peers[2];
 static struct gy_segment segment;
 
-static void *expose_nothing(void *instance, void *what, size_t bytes, struct gy_far_key *key_p)
+static void *expose_nothing(void *instance, void *what, size_t bytes, struct gy_rma_key *key_p)
 {
     (void)instance, (void)what, (void)bytes, (void)key_p;
     return NULL;
@@ -336,7 +336,7 @@ static void begin_two(void)
 
 static void end_two(void)
 {
-    gy_windows_free_buried(&ctx);
+    gy_windows_free_deferred(&ctx);
     munmap(segment.base, 2 * HEAP);
     close(segment.fds.memory);
 }

@@ -60,7 +60,7 @@ static void check_counts(const struct gy_plan_shape *shape)
 {
     size_t n = (size_t)shape->size;
     bool by_rank = gy_checker_by_rank(shape->collective);
-    bool whole = shape->algorithm == GY_BINARY_TREE || shape->algorithm == GY_DIRECT_ONE_SHOT ||
+    bool whole = shape->algorithm == GY_BINARY_TREE || shape->algorithm == GY_SHM_ONE_SHOT ||
                  shape->algorithm == GY_RECURSIVE_DOUBLING || shape->algorithm == GY_DOUBLE_TREE ||
                  shape->algorithm == GY_BINOMIAL ||
                  (shape->algorithm == GY_RING && shape->collective == GY_REDUCE_TO) ||
@@ -142,11 +142,11 @@ static void check_algorithm(enum gy_algorithm algorithm)
 
 Test(plan, direct_one_shot)
 {
-    check_algorithm(GY_DIRECT_ONE_SHOT);
+    check_algorithm(GY_SHM_ONE_SHOT);
 }
 Test(plan, direct_two_shot)
 {
-    check_algorithm(GY_DIRECT_TWO_SHOT);
+    check_algorithm(GY_SHM_TWO_SHOT);
 }
 Test(plan, ring)
 {
@@ -425,7 +425,7 @@ Test(plan, every_collective_has_links_and_windows)
                 struct gy_plan *plan = gy_plan_build(&shape);
                 cr_assert_eq(plan != NULL, gy_plan_exists(shape.collective, shape.algorithm, n));
                 if (plan != NULL)
-                    kinds[plan->window] = true;
+                    kinds[plan->shm] = true;
                 gy_plan_free(plan);
             }
             cr_assert(kinds[0] && (kinds[1] || gy_is_point_to_point((unsigned)collective)), "%s",

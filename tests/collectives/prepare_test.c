@@ -169,7 +169,7 @@ static void check_shape(const struct gy_plan_shape *shape)
         comms[r] = (struct gyre_comm){.ctx = &ctx, .rank = r, .size = shape->size, .group.size = shape->size};
         requests[r] = (struct gyre_request){.comm = &comms[r], .plan = plans[r], .element = ELEMENT};
     }
-    if (!plans[0]->window)
+    if (!plans[0]->shm)
         check_lengths(shape, plans);
     gy_checker_plans_free(plans, shape->size);
 }

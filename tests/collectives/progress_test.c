@@ -26,7 +26,7 @@ static bool progress(struct gy_link *at)
 /* The linker puts these in front. */
 bool __wrap_gy_overlay_calm(const struct gy_overlay *overlay);
 gyre_status __wrap_gy_overlay_check(struct gy_overlay *overlay, struct gy_error *error);
-void __wrap_gy_driver_sleep(struct gy_context *context, int64_t timeout_ns);
+void __wrap_gy_progress_sleep(struct gy_context *context, int64_t timeout_ns);
 
 bool __wrap_gy_overlay_calm(const struct gy_overlay *overlay)
 {
@@ -40,11 +40,11 @@ gyre_status __wrap_gy_overlay_check(struct gy_overlay *overlay, struct gy_error 
     return GYRE_SUCCESS;
 }
 
-void __wrap_gy_driver_sleep(struct gy_context *context, int64_t timeout_ns)
+void __wrap_gy_progress_sleep(struct gy_context *context, int64_t timeout_ns)
 {
     (void)timeout_ns;
     slept++;
-    context->driver.stop = true;
+    context->progress_lock.stop = true;
 }
 
 static bool has_slept(const void *what)

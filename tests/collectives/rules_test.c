@@ -75,11 +75,11 @@ static void add_step(struct gy_plan *plan, int lane, const struct gy_step *step)
 static void add_plan(struct gy_plan *plan)
 {
     ADD_ALL(plan->shape.collective, plan->shape.algorithm, plan->shape.size, plan->shape.root, plan->blocks,
-            plan->input_lo, plan->input_blocks, plan->output_lo, plan->output_blocks, plan->window, plan->side_by_side,
+            plan->input_lo, plan->input_blocks, plan->output_lo, plan->output_blocks, plan->shm, plan->side_by_side,
             plan->one_shot);
     for (int l = 0; l < plan->lanes; l++) {
         const struct gy_lane *lane = &plan->lane[l];
-        ADD_ALL(lane->channel, lane->window_lane, lane->count);
+        ADD_ALL(lane->channel, lane->region_lane, lane->count);
         for (int32_t s = lane->first; s < lane->first + lane->count; s++)
             add_step(plan, l, &plan->step[s]);
     }
@@ -117,26 +117,26 @@ static void add_tiles(void)
             }
 }
 
-size_t __wrap_gy_segment_window_bytes(
-    const struct gy_segment *segment); /* the linker puts it in the place of gy_segment_window_bytes */
+size_t __wrap_gy_segment_region_bytes(
+    const struct gy_segment *segment); /* the linker puts it in the place of gy_segment_region_bytes */
 
 static size_t slot;
 
-size_t __wrap_gy_segment_window_bytes(const struct gy_segment *segment)
+size_t __wrap_gy_segment_region_bytes(const struct gy_segment *segment)
 {
     (void)segment;
-    return 2 * GY_WINDOW_SLOTS * slot;
+    return 2 * GY_REGION_SLOTS * slot;
 }
 
 /* Of what steps over shared memory move: everyone counts their tiles. */
 static void add_window_tiles(void)
 {
     static const int sizes[] = {2, 3, 5}, side_by_side[] = {0, 1, 2, 4};
-    struct gy_context windows = {.crowded = false};
-    struct gy_plan plan = {.window = true};
+    struct gy_context windows = {.oversubscribed = false};
+    struct gy_plan plan = {.shm = true};
     for (int c = 0; c < GY_SEND_TO * 3 * 4 * 2 * 2; c++) {
         const struct gyre_comm comm = {.ctx = &windows, .size = sizes[c / 4 % 3]};
-        windows.crowded = c % 2;
+        windows.oversubscribed = c % 2;
         plan.one_shot = c / 2 % 2;
         plan.side_by_side = side_by_side[c / 12 % 4];
         plan.shape.collective = (enum gy_collective)(c / 48);
@@ -144,7 +144,7 @@ static void add_window_tiles(void)
         for (slot = 4096; slot <= (size_t)1 << 20; slot *= 4)
             for (size_t total = 16; total <= (size_t)1 << 24; total = total * 3 / 2) {
                 const struct gy_layout in = {.total = total, .blocks = plan.blocks};
-                add(gy_window_tile(&comm, &plan, gy_layout_longest(&in, 1) * 4, 4));
+                add(gy_slot_tile(&comm, &plan, gy_layout_longest(&in, 1) * 4, 4));
             }
     }
 }
@@ -166,7 +166,7 @@ static void add_rdma(void)
 static void add_flow(void)
 {
     ADD_ALL(GY_EAGER_BYTES, GY_EAGER_UNITS, GY_OLDEST_CREDITS, GY_STASHED_MOST, GY_FRAME_MAX, GY_FRAME_BYTES,
-            GY_FRAME_PAST, GY_FRAME_SORT, GY_FRAME_TIMED);
+            GY_FRAME_NT, GY_FRAME_SORT, GY_FRAME_TIMED);
     for (int use = 0; use < GY_CREDIT_USES; use++)
         ADD_ALL(gy_credit_most((enum gy_credit_use)use), gy_credit_batch((enum gy_credit_use)use),
                 gy_eager_most((enum gy_credit_use)use));
@@ -176,11 +176,11 @@ static void add_flow(void)
 
 static void add_exchanges(void)
 {
-    static struct gy_context crowded = {.crowded = true};
-    ADD_ALL(GY_WINDOW_AHEAD, GY_WINDOW_LINES, GY_WINDOW_INLINE, GY_WINDOW_SHORT, GY_WINDOW_VECTOR);
+    static struct gy_context oversubscribed = {.oversubscribed = true};
+    ADD_ALL(GY_REGION_AHEAD, GY_REGION_LINES, GY_REGION_INLINE, GY_REGION_SHORT, GY_REGION_VECTOR);
     for (unsigned collective = 0; collective < GY_SEND_TO; collective++)
         for (int rank = 0; rank < 3; rank++) {
-            const struct gyre_comm comm = {.ctx = &crowded, .size = 3, .rank = rank};
+            const struct gyre_comm comm = {.ctx = &oversubscribed, .size = 3, .rank = rank};
             const struct gy_ranks awaited = gy_exchange_awaits(&comm, collective, 1);
             ADD_ALL(awaited.first, awaited.end);
         }

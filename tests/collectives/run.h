@@ -10,7 +10,7 @@
 #define GY_RUN_PRIVATE 3 /* memories of a rank in a call: output, input, scratch */
 
 #define GY_RUN_LINES 2
-#define GY_RUN_SHARED (2 * GY_WINDOW_SLOTS + GY_RUN_LINES) /* memories that a rank shares */
+#define GY_RUN_SHARED (2 * GY_REGION_SLOTS + GY_RUN_LINES) /* memories that a rank shares */
 
 /* A growing list of events. */
 struct events {
@@ -31,10 +31,10 @@ struct rank_state {
     int iterations; /* of a window plan; known when it has finished */
     int base;       /* window iterations before this call */
     struct lane_state lane[GY_PLAN_LANES];
-    struct events counter[GY_WINDOW_LANES]; /* the event that made the counter i + 1 */
+    struct events counter[GY_REGION_LANES]; /* the event that made the counter i + 1 */
     struct gy_cell *input, *output, *scratch;
     size_t scratch_length; /* of one slot */
-    struct gy_cell *window[GY_WINDOW_SLOTS], *result[GY_WINDOW_SLOTS];
+    struct gy_cell *window[GY_REGION_SLOTS], *result[GY_REGION_SLOTS];
     struct gy_cell *line[GY_RUN_LINES];
     struct events published; /* into lines, by exchange */
     int exchanged;           /* exchanges that this rank has finished */

@@ -27,9 +27,9 @@ Test(selector, a_root_reduces_by_itself_on_two_cores)
                                                      .largest = size,
                                                      .hosts = 1,
                                                      .cores = cores,
-                                                     .crowded = size > cores};
+                                                     .oversubscribed = size > cores};
                 bool alone = size == 2 || (size > cores && (cores == 2 || bytes <= 131072));
-                cr_expect_eq(choice(&comm, GY_REDUCE_TO, bytes), alone ? GY_DIRECT_ONE_SHOT : GY_DIRECT_TWO_SHOT,
+                cr_expect_eq(choice(&comm, GY_REDUCE_TO, bytes), alone ? GY_SHM_ONE_SHOT : GY_SHM_TWO_SHOT,
                              "%d ranks on %d cores, %zu bytes", size, cores, bytes);
             }
 }
@@ -43,7 +43,7 @@ Test(selector, short_blocks_are_folded_inside_hosts)
         for (int members = 1; members <= 4; members++)
             for (int paired = 0; paired < 2; paired++) {
                 int of[28];
-                struct gyre_comm comm = {.ctx = &ctx, .size = hosts * members, .window = -1};
+                struct gyre_comm comm = {.ctx = &ctx, .size = hosts * members, .region = -1};
                 comm.grouping = (struct gy_grouping){.of = of,
                                                      .groups = hosts,
                                                      .smallest = members,
@@ -70,8 +70,8 @@ Test(selector, what_is_described_has_cores_of_its_own)
             struct gy_tuned tuned = {.cluster = &cluster, .ranks = 8, .ranks_per_host = 8, .tile = 262144};
             struct gyre_comm comm = {.ctx = &ctx, .size = 8, .tuned = &tuned};
             comm.grouping = (struct gy_grouping){
-                .groups = 1, .smallest = 8, .largest = 8, .hosts = 1, .cores = cores, .crowded = cores < 8};
-            cr_expect_eq(choice(&comm, GY_REDUCE_TO, bytes), cores < 8 ? GY_DIRECT_ONE_SHOT : GY_DIRECT_TWO_SHOT,
+                .groups = 1, .smallest = 8, .largest = 8, .hosts = 1, .cores = cores, .oversubscribed = cores < 8};
+            cr_expect_eq(choice(&comm, GY_REDUCE_TO, bytes), cores < 8 ? GY_SHM_ONE_SHOT : GY_SHM_TWO_SHOT,
                          "%d cores, %zu bytes", cores, bytes);
         }
 }

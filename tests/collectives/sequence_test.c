@@ -8,7 +8,7 @@
 
 #define CALLS 12
 
-static const struct gy_checker_tiny two_lines = {2, true};
+static const struct gy_checker_eager two_lines = {2, true};
 
 static uint32_t next_random(uint32_t *state)
 {
@@ -20,8 +20,8 @@ static uint32_t next_random(uint32_t *state)
 struct mixture {
     int size;
     bool links, windows;
-    const struct gy_checker_tiny *tiny; /* for half of what can be tiny, or NULL */
-    bool mapped;                        /* some ranks' operands are read in place */
+    const struct gy_checker_eager *tiny; /* for half of what can be tiny, or NULL */
+    bool mapped;                         /* some ranks' operands are read in place */
     enum gy_checker_flaw flaw;
     bool for_root_alone; /* broken on purpose: who publishes for a root asks only it about its slots */
 };
@@ -37,7 +37,7 @@ static struct gy_plan_shape random_shape(const struct mixture *mixture, uint32_t
     do {
         shape.collective = (enum gy_collective)(next_random(state) % GY_COLLECTIVES);
         shape.algorithm = (enum gy_algorithm)(next_random(state) % GY_ALGORITHMS);
-        bool window = shape.algorithm == GY_DIRECT_ONE_SHOT || shape.algorithm == GY_DIRECT_TWO_SHOT;
+        bool window = shape.algorithm == GY_SHM_ONE_SHOT || shape.algorithm == GY_SHM_TWO_SHOT;
         fits = gy_plan_exists(shape.collective, shape.algorithm, shape.size) &&
                (window ? mixture->windows : mixture->links);
     } while (!fits);
@@ -71,10 +71,10 @@ static struct gy_checker_call random_call(const struct mixture *mixture, uint32_
         total = n * (next_random(state) % 10);
     if (shape.collective == GY_BARRIER)
         total = 0;
-    const struct gy_checker_tiny *tiny = NULL;
-    if (mixture->tiny && shape.algorithm == GY_DIRECT_ONE_SHOT && next_random(state) % 2 == 0)
+    const struct gy_checker_eager *tiny = NULL;
+    if (mixture->tiny && shape.algorithm == GY_SHM_ONE_SHOT && next_random(state) % 2 == 0)
         tiny = mixture->tiny;
-    bool direct = shape.algorithm == GY_DIRECT_ONE_SHOT || shape.algorithm == GY_DIRECT_TWO_SHOT;
+    bool direct = shape.algorithm == GY_SHM_ONE_SHOT || shape.algorithm == GY_SHM_TWO_SHOT;
     bool canonical = (direct || shape.algorithm == GY_CANONICAL) && next_random(state) % 2 == 0;
     struct gy_plan **plans = plans_of(&shape, state);
     *mapped = (struct gy_checker_mapped){0};
@@ -151,7 +151,7 @@ static int rejected(struct mixture mixture)
 
 Test(sequence, one_line_or_a_root_that_runs_away_is_rejected)
 {
-    const struct gy_checker_tiny one_line = {1, true}, runs_ahead = {2, false};
+    const struct gy_checker_eager one_line = {1, true}, runs_ahead = {2, false};
     cr_expect_eq(rejected((struct mixture){.windows = true, .tiny = &two_lines}), 0);
     cr_expect_gt(rejected((struct mixture){.windows = true, .tiny = &one_line}), 10);
     cr_expect_gt(rejected((struct mixture){.windows = true, .tiny = &runs_ahead}), 0);

@@ -21,7 +21,7 @@ static bool takes(const struct gy_plan *plan)
            (plan->shape.collective != GY_REDUCE_TO || plan->shape.rank == plan->shape.root);
 }
 
-static struct gy_cell *line_of(const struct run *run, int rank, int exchange, const struct gy_checker_tiny *tiny)
+static struct gy_cell *line_of(const struct run *run, int rank, int exchange, const struct gy_checker_eager *tiny)
 {
     return run->rank[rank].line[exchange % tiny->lines];
 }

@@ -6,7 +6,7 @@
 #include "collectives/select/cost_cache.h"
 #include "collectives/select/cost_model.h"
 
-static const unsigned links = ~((1u << GY_DIRECT_ONE_SHOT) | (1u << GY_DIRECT_TWO_SHOT));
+static const unsigned links = ~((1u << GY_SHM_ONE_SHOT) | (1u << GY_SHM_TWO_SHOT));
 
 static struct gy_cost_case case_of(const struct gy_cluster *cluster, enum gy_algorithm algorithm, int ranks,
                                    size_t total)

@@ -284,16 +284,16 @@ static void connect_pair(int *here_p, int *there_p)
 {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t bytes = sizeof(at);
-    int door = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-    cr_assert_eq(bind(door, (struct sockaddr *)&at, sizeof(at)), 0);
-    cr_assert_eq(listen(door, 1), 0);
-    cr_assert_eq(getsockname(door, (struct sockaddr *)&at, &bytes), 0);
+    cr_assert_eq(bind(listener, (struct sockaddr *)&at, sizeof(at)), 0);
+    cr_assert_eq(listen(listener, 1), 0);
+    cr_assert_eq(getsockname(listener, (struct sockaddr *)&at, &bytes), 0);
     *there_p = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     cr_assert_eq(connect(*there_p, (struct sockaddr *)&at, sizeof(at)), 0);
-    *here_p = accept4(door, NULL, NULL, SOCK_CLOEXEC);
+    *here_p = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
     cr_assert_geq(*here_p, 0);
-    close(door);
+    close(listener);
 }
 
 /* What the quiet of a socket rests on: the kernel says nothing of a few bytes, and everything of the connection's end. */

@@ -1,4 +1,4 @@
-/* Greetings in any order: an attacker without the key carries messages between two dialers and two acceptors that hold
+/* Handshakes in any order: an attacker without the key carries messages between two dialers and two acceptors that hold
  * it, and may hold back, repeat, exchange, cut and change them. The input is a program of two-byte steps:
  *
  *   deliver message m of side a to side b | the same with a bit flipped | only a first part of it | a side starts anew

@@ -1,4 +1,4 @@
-/* The greeting of every socket, against a peer that does not hold the key. The first byte of the input chooses:
+/* The handshake of every socket, against a peer that does not hold the key. The first byte of the input chooses:
  *
  *   even   the rest is what a stranger sends to an acceptor (bit 1 clear) or to a dialer (bit 1 set), in pieces: it
  *          must never end in DONE
@@ -98,7 +98,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (mode & 2)
         gy_handshake_dial(&side, key, JOB, GY_PURPOSE_OVERLAY, 2, 5, MODE);
     else
-        gy_handshake_accept(&side, key, JOB, 5, SIZE, 1u << GY_PURPOSE_OVERLAY | 1u << GY_PURPOSE_MEET, MODE);
+        gy_handshake_accept(&side, key, JOB, 5, SIZE, 1u << GY_PURPOSE_OVERLAY | 1u << GY_PURPOSE_BOOTSTRAP, MODE);
     stranger(&side, data + 1, size - 1);
 
     struct sockaddr_storage address;

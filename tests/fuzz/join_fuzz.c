@@ -1,7 +1,7 @@
-/* What newcomers and the members that receive them say to each other: they know the secret, but may be of a broken build. The
+/* What joiners and the members that receive them say to each other: they know the secret, but may be of a broken build. The
  * first byte of the input chooses:
  *
- *   hello     a newcomer greets rank 0, or another member, and says the rest of the input, piece by piece, as messages: who is
+ *   hello     a joiner greets rank 0, or another member, and says the rest of the input, piece by piece, as messages: who is
  *             taken has a process and an address, and only after HELLO and HERE
  *   place     what is accepted says the same when it is encoded again
  *   line      of the file of a file://: what is accepted has an address, or a name that ends */
@@ -19,11 +19,12 @@
 
 static struct gy_config config;
 static struct gy_member own = {.pid = 1};
-static struct gy_house house = {.label = 7, .known.fd = -1, .local_only = true};
-static struct gy_world world = {.size = 1, .epoch = 1, .job = 1, .members = &own, .config = &config, .house = &house};
+static struct gy_join_address join_address = {.label = 7, .known.fd = -1, .local_only = true};
+static struct gy_world world = {
+    .size = 1, .epoch = 1, .job = 1, .members = &own, .config = &config, .join_address = &join_address};
 static bool greeted;
 
-static void open_house(void)
+static void open_join_address(void)
 {
     struct gy_error error = {.rank = -1};
     struct gy_place place = {.local = true};
@@ -32,16 +33,17 @@ static void open_house(void)
     check(gy_config_read(&config, &error) == GYRE_SUCCESS);
     check(gy_poller_create(&world.poller, &error) == GYRE_SUCCESS);
     snprintf(place.name, sizeof(place.name), "gyre-fuzz-%d", (int)getpid());
-    house.settings_bytes = (size_t)snprintf(house.settings, sizeof(house.settings), "GYRE_TCP_TILE=1\n");
+    join_address.settings_bytes = (size_t)snprintf(join_address.settings, sizeof(join_address.settings),
+                                                   "GYRE_TCP_TILE=1\n");
     gyre_log_set(ignore_log, NULL);
-    house.own = (struct gy_house_door){gy_socket_listen(&place), place};
-    check(house.own.fd >= 0);
+    join_address.own = (struct gy_house_listener){gy_socket_listen(&place), place};
+    check(join_address.own.fd >= 0);
 }
 
-static void on_greeted(void *user, struct gy_greeting *greeting, int errnum)
+static void on_greeted(void *user, struct gy_handshake_io *handshake_io, int errnum)
 {
     (void)user;
-    check(errnum == 0 && greeting->fd >= 0);
+    check(errnum == 0 && handshake_io->fd >= 0);
     greeted = true;
 }
 
@@ -62,23 +64,23 @@ static void turn(void)
 }
 
 /* Pieces of: kind 1, length 2, that many bytes. */
-static void say(struct gy_stream *stream, struct gy_reception *reception, const uint8_t *data, size_t size)
+static void say(struct gy_stream *stream, struct gy_join_server *join_server, const uint8_t *data, size_t size)
 {
     bool said_hello = false, said_here = false;
-    struct gy_member members[GY_NEWCOMERS_MOST];
+    struct gy_member members[GY_JOINERS_MOST];
     while (size >= 3 && stream->fd >= 0) {
         size_t bytes = gy_min_size(data[1] | (size_t)data[2] << 8, size - 3);
         uint8_t kind = data[0] % 8;
         gy_stream_send(stream, kind, data + 3, bytes);
         turn();
-        check(gy_reception_waiting(reception) <= said_hello + (kind == GY_JOIN_HELLO));
+        check(gy_join_server_waiting(join_server) <= said_hello + (kind == GY_JOIN_HELLO));
         said_hello |= kind == GY_JOIN_HELLO;
         said_here |= said_hello && kind == GY_JOIN_HERE;
-        gy_reception_call(reception, 1);
+        gy_join_server_call(join_server, 1);
         data += 3 + bytes;
         size -= 3 + bytes;
     }
-    int taken = gy_reception_take(reception, members);
+    int taken = gy_join_server_take(join_server, members);
     check(taken <= (said_hello && said_here));
     check(taken == 0 || (members[0].pid > 0 && members[0].address.ss_family != AF_UNSPEC));
 }
@@ -87,24 +89,24 @@ static void hello(const uint8_t *data, size_t size, bool host)
 {
     struct gy_error error = {.rank = -1};
     struct gy_place elsewhere = {.address.ss_family = AF_INET};
-    struct gy_reception *reception;
-    struct gy_greeting greeting;
+    struct gy_join_server *join_server;
+    struct gy_handshake_io handshake_io;
     struct gy_stream stream = {0};
-    open_house();
-    memset(&greeting, 0, sizeof(greeting));
-    check(gy_reception_open(&world, host ? NULL : &elsewhere, &reception, &error) == GYRE_SUCCESS);
-    int fd = gy_socket_connect(&house.own.place);
+    open_join_address();
+    memset(&handshake_io, 0, sizeof(handshake_io));
+    check(gy_join_server_open(&world, host ? NULL : &elsewhere, &join_server, &error) == GYRE_SUCCESS);
+    int fd = gy_socket_connect(&join_address.own.place);
     check(fd >= 0);
-    gy_handshake_dial(&greeting.handshake, house.key, 0, GY_PURPOSE_JOIN, 1, 0, GY_INTEGRITY_OFF);
+    gy_handshake_dial(&handshake_io.handshake, join_address.key, 0, GY_PURPOSE_JOIN, 1, 0, GY_INTEGRITY_OFF);
     greeted = false;
-    check(gy_greeting_start(&greeting, world.poller, fd, true, on_greeted, NULL));
+    check(gy_handshake_io_start(&handshake_io, world.poller, fd, true, on_greeted, NULL));
     while (!greeted)
         gy_poller_poll(world.poller, 1000000);
-    check(gy_stream_open(&stream, world.poller, greeting.fd, &greeting.handshake.keys, 8 + GY_MEET_TEXT, on_message,
-                         ignore_end, NULL, &error) == GYRE_SUCCESS);
-    say(&stream, reception, data, size);
+    check(gy_stream_open(&stream, world.poller, handshake_io.fd, &handshake_io.handshake.keys, 8 + GY_BOOTSTRAP_TEXT,
+                         on_message, ignore_end, NULL, &error) == GYRE_SUCCESS);
+    say(&stream, join_server, data, size);
     gy_stream_close(&stream);
-    gy_reception_close(reception);
+    gy_join_server_close(join_server);
 }
 
 static void place(const uint8_t *data, size_t size)

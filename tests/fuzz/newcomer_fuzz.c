@@ -1,4 +1,4 @@
-/* What a newcomer hears from the world that it joins: who says it knows the secret, but may be of a broken build. The whole of
+/* What a joiner hears from the world that it joins: who says it knows the secret, but may be of a broken build. The whole of
  * gy_world_join runs against a member that does what the input says. The first byte chooses:
  *
  *   conversation   the member answers HELLO with the pieces of the input, as messages of any kind and size. Who is let in is in a
@@ -8,7 +8,7 @@
  *                  may be
  *
  * A piece is: kind 1, length 2, that many bytes. In a WELCOME whose kind has the top bit set the members are made of the
- * newcomer's own record, which no input could know. At its end the member says FAILED, so that no joining lasts. */
+ * joiner's own record, which no input could know. At its end the member says FAILED, so that no joining lasts. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@
 static struct gy_config config;
 static struct gy_poller *poller;
 static struct gy_place home;
-static struct gy_house *house;
+static struct gy_join_address *join_address;
 static char address[64];
 
 static struct {
@@ -71,8 +71,8 @@ int __wrap_gy_socket_connect(const struct gy_place *place)
 static void tell_failed(void)
 {
     const struct gy_error end = {.status = GYRE_REFUSED, .rank = -1, .text = "the end of the input"};
-    uint8_t body[8 + GY_MEET_TEXT];
-    gy_stream_send(&member.stream, GY_JOIN_FAILED, body, gy_meet_failed_encode(&end, 0, body));
+    uint8_t body[8 + GY_BOOTSTRAP_TEXT];
+    gy_stream_send(&member.stream, GY_JOIN_FAILED, body, gy_bootstrap_failed_encode(&end, 0, body));
 }
 
 /* A WELCOME from what the input says of it, up to the members: these are the own record of who joins, as often as there are
@@ -128,7 +128,7 @@ static void on_message(void *user, struct gy_stream *stream, uint8_t kind, uint8
     tell_failed();
 }
 
-static void on_newcomer(void *user, int rank, int fd, const struct gy_seal_keys *keys)
+static void on_joiner(void *user, int rank, int fd, const struct gy_seal_keys *keys)
 {
     struct gy_error error = {.rank = -1};
     (void)user;
@@ -138,26 +138,26 @@ static void on_newcomer(void *user, int rank, int fd, const struct gy_seal_keys 
           GYRE_SUCCESS);
 }
 
-static struct gy_door *open_door(void)
+static struct gy_listener *open_listener(void)
 {
     struct gy_error error = {.rank = -1};
-    struct gy_door *door;
-    const struct gy_door_env env = {.poller = poller,
-                                    .key = house->key,
-                                    .job = 1,
-                                    .size = 2,
-                                    .purposes = 1u << GY_PURPOSE_JOIN,
-                                    .peer_timeout_ns = config.peer_timeout_ns,
-                                    .integrity = GY_INTEGRITY_OFF};
+    struct gy_listener *listener;
+    const struct gy_listener_env env = {.poller = poller,
+                                        .key = join_address->key,
+                                        .job = 1,
+                                        .size = 2,
+                                        .purposes = 1u << GY_PURPOSE_JOIN,
+                                        .peer_timeout_ns = config.peer_timeout_ns,
+                                        .integrity = GY_INTEGRITY_OFF};
     int fd = gy_socket_listen(&home);
     check(fd >= 0);
-    check(gy_door_create(fd, &door, &error) == GYRE_SUCCESS);
-    gy_door_on(door, GY_PURPOSE_JOIN, on_newcomer, NULL);
-    check(gy_door_open(door, &env, &error) == GYRE_SUCCESS);
-    return door;
+    check(gy_listener_create(fd, &listener, &error) == GYRE_SUCCESS);
+    gy_listener_on(listener, GY_PURPOSE_JOIN, on_joiner, NULL);
+    check(gy_listener_open(listener, &env, &error) == GYRE_SUCCESS);
+    return listener;
 }
 
-/* ---- the newcomer ---- */
+/* ---- the joiner ---- */
 
 static void begin(void)
 {
@@ -175,9 +175,9 @@ static void begin(void)
     unsigned port = 1024u + (unsigned)getpid() % 60000u;
     snprintf(address, sizeof(address), "tcp://127.0.0.1:%u", port);
     const gyre_config user = {.size = sizeof(user), .address = address, .join = 1};
-    check(gy_identity_read_newcomer(&user, &config, &identity, &error) == GYRE_SUCCESS);
-    house = gy_house_make(&identity, &config);
-    check(house != NULL && house->local_only);
+    check(gy_identity_read_joiner(&user, &config, &identity, &error) == GYRE_SUCCESS);
+    join_address = gy_join_address_make(&identity, &config);
+    check(join_address != NULL && join_address->local_only);
     check(gy_address_resolve("127.0.0.1", (uint16_t)port, &at, &error) == GYRE_SUCCESS);
     gy_place_of_user(&at, &home);
 }
@@ -185,8 +185,8 @@ static void begin(void)
 static void follow(const struct gy_charter *charter)
 {
     static struct gy_context ctx = {.up = &gy_upcalls};
-    struct gy_house own = *house; /* takes over where the world met */
-    struct gy_world world = {.house = &own};
+    struct gy_join_address own = *join_address; /* takes over where the world met */
+    struct gy_world world = {.join_address = &own};
     struct gy_error error = {.rank = -1};
     memset(&ctx, 0, sizeof(ctx));
     ctx.config = config;
@@ -229,7 +229,7 @@ static void conversation(const uint8_t *data, size_t size)
     member.stream.fd = -1;
     member.data = data;
     member.size = size;
-    struct gy_door *door = open_door();
+    struct gy_listener *listener = open_listener();
     gyre_status status = gy_world_join(&user, &own, poller, &world, &charter, &error);
     check(status == error.status && (status == GYRE_SUCCESS) == (world != NULL));
     check(memchr(error.text, '\0', sizeof(error.text)) != NULL);
@@ -240,7 +240,7 @@ static void conversation(const uint8_t *data, size_t size)
         gy_world_free(world);
     }
     gy_stream_close(&member.stream);
-    gy_door_free(door);
+    gy_listener_free(listener);
     check(lowest_free() == before);
 }
 

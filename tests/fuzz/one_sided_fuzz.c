@@ -45,7 +45,7 @@ static void give_back(struct gy_context *ctx)
             kept[i]->queued = false;
         kept[i] = NULL;
     }
-    gy_far_answer(ctx);
+    gy_rma_answer(ctx);
 }
 
 static void add(void *user, const void *left, const void *right, void *result, size_t count, gyre_dtype dtype)
@@ -121,13 +121,13 @@ static void deliver(struct gyre_window *window, const struct gy_frame *frame, un
     void *place = NULL;
     memcpy(before, area, sizeof area);
     if (placed && frame->bytes > 0)
-        check((gy_far_place(window->comm, PEER, frame, &place) == GYRE_SUCCESS) == right);
+        check((gy_rma_place(window->comm, PEER, frame, &place) == GYRE_SUCCESS) == right);
     unsigned char *payload = calloc(1, frame->bytes + 1u);
     check(payload && memcmp(before, area, sizeof area) == 0);
     memcpy(payload, data, size < frame->bytes ? size : frame->bytes);
     if (place && !(how & 1))
         memcpy(place, payload, frame->bytes);
-    check(gy_far_arrived(window->comm, PEER, frame, place && !(how & 1) ? place : payload) == right);
+    check(gy_rma_arrived(window->comm, PEER, frame, place && !(how & 1) ? place : payload) == right);
     bool changes = right && (frame->kind == GY_FRAME_PUT || (frame->kind == GY_FRAME_ACCUMULATE && !refused));
     uint64_t at = changes ? frame->value : 0, bytes = changes ? frame->bytes : 0;
     check(memcmp(before, area, GUARD + at) == 0);

@@ -1,9 +1,9 @@
-/* What ranks tell each other over the overlay, of failures, goodbyes and aborts, and before a link over RDMA: they hold the
+/* What ranks tell each other over the overlay, of failures, leave messages and aborts, and before a link over RDMA: they hold the
  * key, but may be of a broken build. The first byte chooses:
  *
  *   flood   the rest is a conversation of one neighbour, piece by piece: kind 1, length 2, that many bytes, each in memory of
- *           exactly its size. The first verdict stays, with a sentence that ends; fates are of ranks of the world, with a
- *           status that is one; nobody proves that this rank is gone, or says its goodbye; what is announced is of another rank; and each of it can be passed on
+ *           exactly its size. The first verdict stays, with a sentence that ends; failures are of ranks of the world, with a
+ *           status that is one; nobody proves that this rank is gone, or says its leave message; what is announced is of another rank; and each of it can be passed on
  *   hello   what is accepted of a queue pair's description says the same when it is encoded again */
 #include <string.h>
 
@@ -17,7 +17,7 @@
 #define OWN 2
 
 static int left[RANKS];
-static struct gy_fate fates[RANKS];
+static struct gy_failed_rank failures[RANKS];
 static uint32_t announced[RANKS];
 
 static void hear_announced(void *user, int rank, uint32_t word, int cause)
@@ -29,11 +29,11 @@ static void hear_announced(void *user, int rank, uint32_t word, int cause)
 static void hear(struct gy_neighbour *from, uint8_t kind, uint8_t *body, size_t bytes)
 {
     switch (kind) {
-    case GY_OVERLAY_VERDICT: gy_flood_hear_verdict(from, body, bytes); break;
-    case GY_OVERLAY_GOODBYE: gy_flood_hear_goodbye(from, body, bytes); break;
-    case GY_OVERLAY_FATE: gy_fate_hear(from, body, bytes); break;
-    case GY_OVERLAY_ABORT: gy_flood_hear_abort(from, body, bytes); break;
-    case GY_OVERLAY_ANNOUNCEMENT: gy_announcement_hear(from, body, bytes); break;
+    case GY_OVERLAY_FIRST_FAILURE: gy_flood_receive_failure(from, body, bytes); break;
+    case GY_OVERLAY_LEAVE: gy_flood_receive_leave(from, body, bytes); break;
+    case GY_OVERLAY_FAILURE: gy_failure_receive(from, body, bytes); break;
+    case GY_OVERLAY_ABORT: gy_flood_receive_abort(from, body, bytes); break;
+    case GY_OVERLAY_BROADCAST: gy_broadcast_receive(from, body, bytes); break;
     default: break;
     }
 }
@@ -55,17 +55,17 @@ static void look_around(const struct gy_overlay *overlay, const struct gy_error 
            strcmp(overlay->verdict.text, first->text) == 0));
     for (int rank = 0; rank < RANKS; rank++) {
         check(left[rank] >= 0 && left[rank] <= RANKS);
-        check(fates[rank].status == GYRE_SUCCESS ||
-              (fates[rank].status >= GYRE_PEER_DEAD && fates[rank].status <= GYRE_PEER_LEFT));
-        check(!fates[rank].why || strlen(fates[rank].why) <= GY_OVERLAY_TEXT);
-        check(rank != OWN || (!fates[rank].proved && !left[rank]));
+        check(failures[rank].status == GYRE_SUCCESS ||
+              (failures[rank].status >= GYRE_PEER_DEAD && failures[rank].status <= GYRE_PEER_LEFT));
+        check(!failures[rank].why || strlen(failures[rank].why) <= GY_OVERLAY_TEXT);
+        check(rank != OWN || (!failures[rank].proved && !left[rank]));
     }
 }
 
 static void flood(const uint8_t *data, size_t size)
 {
     struct gy_world world = {.rank = OWN, .size = RANKS};
-    struct gy_overlay overlay = {.world = &world, .left = left, .fates = fates, .announced = announced};
+    struct gy_overlay overlay = {.world = &world, .left = left, .failures = failures, .announced = announced};
     struct gy_neighbour from = {.overlay = &overlay, .rank = 1}, other = {.overlay = &overlay, .rank = 3};
     struct gy_neighbour *neighbours[] = {&from, &other}; /* nothing is sent, but made */
     overlay.neighbours = neighbours;
@@ -88,8 +88,8 @@ static void flood(const uint8_t *data, size_t size)
     }
     gy_flood_catch_up(&other);
     for (int rank = 0; rank < RANKS; rank++)
-        gy_free(fates[rank].why);
-    memset(fates, 0, sizeof(fates));
+        gy_free(failures[rank].why);
+    memset(failures, 0, sizeof(failures));
 }
 
 static void hello(const uint8_t *data, size_t size)

@@ -1,4 +1,4 @@
-/* Credit of eager frames between two ranks (src/collectives/channel.h) as a model for spin: does a collective ever wait for
+/* Credit of eager frames between two ranks (src/collectives/comm/channel.h) as a model for spin: does a collective ever wait for
  * credit that never comes back, and does a receiver ever have to stash more than it has room for?
  *
  *   OPS collectives; in each, both ranks send FRAMES frames to the other one, of one unit or of BIG, on each of LANES lanes.

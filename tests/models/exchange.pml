@@ -1,4 +1,4 @@
-/* Direct exchanges over windows (src/collectives/exchange.h) as a model for spin: with up to A of them shown at once, is a
+/* Direct exchanges over windows (src/collectives/shm/eager.h) as a model for spin: with up to A of them shown at once, is a
  * place ever written while somebody has still to read it?
  *
  *   N ranks go through EXCHANGES, each as fast or as slow as it likes. Any of them may be long, the same for all, and any of three

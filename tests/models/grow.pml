@@ -14,7 +14,7 @@
  * newcomers never make those who are left too few. Whoever waits for rank 0 and hears nothing more from it goes in the end:
  * that the clock for it is over before those of the new world are is not in the model.
  *
- * The agreement is one step here, of the words of all who are left: council.pml has what is inside. Those who died or were
+ * The agreement is one step here, of the words of all who are left: agreement.pml has what is inside. Those who died or were
  * condemned after they had joined may be in it or not. A failure is known to each member at some later time, or before it
  * begins to grow: then it shrinks, in the same session, and all meet in the next one. What fails in the new world is the
  * next agreement's. The broadcast of the list may have come, or not, to anybody when its sender dies. CALL and HERE are one

@@ -1,4 +1,4 @@
-/* Who may sleep while frames come silently (src/transport/rdma_silent.c), as a model for spin: does a receiver ever sleep while a
+/* Who may sleep while frames come silently (src/transport/rdma/polled_write.c), as a model for spin: does a receiver ever sleep while a
  * frame is there, or on its way, that nobody tells it of?
  *
  *   The sender sends CHUNKS chunks, silently where the receiver looks, else loudly. The receiver looks or not as it likes, and

@@ -131,7 +131,7 @@ void elastic_rank(int rank)
     struct gyre_nn_elastic elastic = {.size = sizeof elastic,
                                       .least = plan.least,
                                       .changed = on_change,
-                                      .grow = plan.newcomers || plan.full ? 0.01 : 0,
+                                      .grow = plan.joiners || plan.full ? 0.01 : 0,
                                       .replay = plan.replay,
                                       .replays = plan.replays};
     struct gyre_nn_train_result result = {0};

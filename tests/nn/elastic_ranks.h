@@ -50,11 +50,11 @@ struct plan {
     size_t nkills;
     const struct gyre_nn_membership *replay;
     size_t replays;
-    int newcomers; /* processes beside the ranks, that join */
-    int awaited;   /* ranks; a step takes long while there are fewer */
+    int joiners; /* processes beside the ranks, that join */
+    int awaited; /* ranks; a step takes long while there are fewer */
     const char *checkpoint, *resume;
     uint64_t stop_after;
-    bool full;  /* rank 1 has no descriptor left for a while, and whoever looks for newcomers wants one */
+    bool full;  /* rank 1 has no descriptor left for a while, and whoever looks for joiners wants one */
     bool worse; /* every epoch has ten times the rate of the one before, and the run has patience */
     bool slow;  /* rank 1 takes ten times as long for everything, and in three steps longer than the stall clock */
 };

@@ -32,7 +32,7 @@ static bool run(int ranks, int deaths, const char *what)
     CHECK(mkdtemp(folder));
     for (size_t i = 0; i < plan.nkills; i++)
         mortal[plan.kills[i].rank] = true;
-    for (int i = 0; i < ranks + plan.newcomers; i++) {
+    for (int i = 0; i < ranks + plan.joiners; i++) {
         CHECK((pids[i] = fork()) >= 0);
         if (pids[i] == 0) {
             launch_prepare(i, ranks, folder);
@@ -55,7 +55,7 @@ static bool run(int ranks, int deaths, const char *what)
         kill(pids[victim], SIGKILL);
         atomic_store(&page->deaths, deaths - 1);
     }
-    for (int i = 0; i < ranks + plan.newcomers; i++) {
+    for (int i = 0; i < ranks + plan.joiners; i++) {
         int status = 0;
         while (waitpid(pids[i], &status, WNOHANG) != pids[i]) {
             if (rank_now_ns() > limit && kill(-pids[i], SIGKILL) == 0)
@@ -144,7 +144,7 @@ static bool equals_replay(int ranks, int left, const char *what, uint64_t *hash_
 {
     struct gyre_nn_membership log[LOG_MOST];
     uint64_t replay = 0;
-    int all = ranks + plan.newcomers;
+    int all = ranks + plan.joiners;
     setenv("GYRE_ORDER", "canonical", 1);
     bool good = run(ranks, 0, what) && together(all, left, hash_p, what) && rows_counted(all, what);
     double loss = loss_of(all);
@@ -263,7 +263,7 @@ static bool test_join(const char *strategy, const char *settings)
                          .dtype = GYRE_FLOAT32,
                          .kills = two,
                          .nkills = 2,
-                         .newcomers = 1,
+                         .joiners = 1,
                          .awaited = 3};
     return equals_replay(3, 2, "a newcomer", &hash, &logs);
 }
@@ -383,7 +383,7 @@ static bool test_resume(const char *folder)
     return good && resumed == replay && gone_on != fresh;
 }
 
-/* A look for newcomers that fails, and in which nobody does, costs nothing. */
+/* A look for joiners that fails, and in which nobody does, costs nothing. */
 static bool test_full(void)
 {
     uint64_t hash;

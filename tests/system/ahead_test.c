@@ -13,7 +13,7 @@
 
 #include "support/launcher.h"
 
-#define PLACES 4   /* GY_WINDOW_AHEAD */
+#define PLACES 4   /* GY_REGION_AHEAD */
 #define SHORT 2048 /* of 4 bytes: longer ones have two places for all */
 #define LONGEST 4096
 #define LONG 30000 /* goes by a plan */

@@ -8,7 +8,7 @@
  *   tiles     what goes from host to host and on is sent in tiles that are a small part of it
  *
  * Argument: "windows" or "links": can these ranks share memory? Or links of a kind:
- * "hosts", every rank is one; "groups", they are on two; "crowded", on one core; "pair", two on one host; "part", the
+ * "hosts", every rank is one; "groups", they are on two; "oversubscribed", on one core; "pair", two on one host; "part", the
  * first four are on one host, and two on others. */
 #include "support/rank.h"
 
@@ -70,7 +70,7 @@ static void test_calls(void)
     if (windows)
         OK(comm, status);
     else
-        refused(status, "without a shared window", "recursive_doubling");
+        refused(status, "without shared memory", "recursive_doubling");
     OK(comm, gyre_comm_set(comm, "algorithm", ""));
     OK(comm, gyre_all_reduce(comm, in, out, 3, GYRE_INT32, first));
     CHECK(out[0] == 0);
@@ -144,7 +144,7 @@ static void test_groups(void)
 }
 
 /* Four ranks on two cores: few messages for what is short, neighbours alone for what is long. */
-static void test_crowded(void)
+static void test_oversubscribed(void)
 {
     CHECK(size == 4);
     expect_chosen("broadcast", 262144, "binary_tree");
@@ -237,7 +237,7 @@ int main(int argc, char **argv)
     if (strcmp(place, "groups") == 0)
         test_groups();
     if (strcmp(place, "crowded") == 0)
-        test_crowded();
+        test_oversubscribed();
     if (strcmp(place, "sockets") == 0 || strcmp(place, "more") == 0)
         test_pair(place[0] == 's');
     if (strcmp(place, "part") == 0)

@@ -1,5 +1,5 @@
 /* The clock on the wall jumps by hours, back and forth, at every look at it: ranks meet, compute, wait for one that is late for
- * longer than their stall clock, lose one, shrink, let a newcomer in and go on, and none of their clocks (stall 4 s, arrival
+ * longer than their stall clock, lose one, shrink, let a joiner in and go on, and none of their clocks (stall 4 s, arrival
  * 60 s, meeting 90 s) runs out early, or never. Calls of the C library for the time come here instead, as this program's
  * symbols go before those of libraries; CLOCK_MONOTONIC is told truly. */
 #include <stdatomic.h>

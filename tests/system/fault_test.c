@@ -28,7 +28,7 @@
 #define DISTANT_NS INT64_C(400000000)
 /* More ranks than this share their cores with so many others that the deadline is theirs to keep: a second then. */
 #define CROWD 32
-#define CROWDED_NS INT64_C(1000000000)
+#define OVERSUBSCRIBED_NS INT64_C(1000000000)
 #define HANG_S 60 /* when they are told is judged by itself; only a hang takes so long */
 /* A rank that was killed before it said who it is is missing when the meeting's time is over. That time is long, so that
  * no other rank is missing on a busy machine, and passes at once when all the others have had these naps to meet. */
@@ -69,7 +69,7 @@ static void check_survivor(const struct fault_round *round, int rank, gyre_statu
     check_sentence(round, rank);
     int64_t waited = fault_ranks_waited(rank);
     bool in_time = fault_times_count(took, noise, waited) ||
-                   (round->ranks > CROWD && took < CROWDED_NS + 3 * noise + waited);
+                   (round->ranks > CROWD && took < OVERSUBSCRIBED_NS + 3 * noise + waited);
     REQUIRE(
         in_time,
         "rank %d was told after %.1f ms, while sleepers came at most %.1f ms late, and others' turns on the cores took "

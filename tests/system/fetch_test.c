@@ -5,7 +5,7 @@
  *   unreadable  the kernel does not read it, as it would not a device's: the call fails everywhere, and the sentence says whose
  *               memory it is, and what to set
  *   unproved    the same of 64 KiB, of which the giver itself finds it out: they go through slots
- *   crowded     ranks that share cores do not read so: copying through slots takes less of them; bound each to a core, too
+ *   oversubscribed     ranks that share cores do not read so: copying through slots takes less of them; bound each to a core, too
  *   slow        each read takes half a second by the clock that the library reads: ranks with cores of their own leave it and take
  *               their slots (collectives/shm/autotune.h), however long the machine keeps them from a core meanwhile
  *   preferred   by that clock each call takes half a second that reads nothing: an all_reduce, which begins with slots, leaves them,
@@ -133,7 +133,7 @@ static void bind_to_core(int rank)
     CHECK(sched_setaffinity(0, sizeof mine, &mine) == 0);
 }
 
-static void run_crowded_rank(int rank)
+static void run_oversubscribed_rank(int rank)
 {
     if (strcmp(scenario, "bound") == 0)
         bind_to_core(rank);
@@ -155,16 +155,16 @@ static void run_crowded_rank(int rank)
 }
 
 /* One more than there are cores. */
-static int run_crowded(void)
+static int run_oversubscribed(void)
 {
     long ranks = sysconf(_SC_NPROCESSORS_ONLN) + 1;
     if (ranks > RANKS_MOST) {
         printf("skipped: too many cores\n");
         return SKIPPED;
     }
-    bool free_to_move = launch((int)ranks, run_crowded_rank, 50, scenario);
+    bool free_to_move = launch((int)ranks, run_oversubscribed_rank, 50, scenario);
     scenario = "bound";
-    return !(launch((int)ranks, run_crowded_rank, 50, scenario) && free_to_move);
+    return !(launch((int)ranks, run_oversubscribed_rank, 50, scenario) && free_to_move);
 }
 
 static void leave_the_slow_way(gyre_comm *comm)
@@ -336,7 +336,7 @@ int main(int argc, char **argv)
     }
     page = launch_share(sizeof *page);
     if (strcmp(scenario, "crowded") == 0)
-        return run_crowded();
+        return run_oversubscribed();
     int rounds = strcmp(scenario, "preferred") == 0 ? 1 : ROUNDS; /* that one has rounds of its own */
     for (int i = 0; i < rounds && atomic_load(&page->allowed) >= 0; i++) {
         memset(page, 0, sizeof *page);

@@ -2,7 +2,7 @@
  * is, and can these ranks do it or not:
  *
  *   a call of that collective goes by it, or is refused, before and after all that gyre does by calls of its own
- *   communicators and windows are made and destroyed, attributes set, newcomers looked for, by the same operations with the
+ *   communicators and windows are made and destroyed, attributes set, joiners looked for, by the same operations with the
  *   same algorithms as when nothing is forced
  *   it can be taken back, by the communicator that a shrink makes of this one, too
  *

@@ -6,11 +6,11 @@ void grow_freeze(int ranks)
 {
     grow_begin(ranks);
     uint64_t before = mortals.alive;
-    int newcomer = grow_start(grow_run);
+    int joiner = grow_start(grow_run);
     usleep((useconds_t)mortals_draw(20000)); /* wherever it is then; it may even be a member already */
-    kill(mortals.pids[newcomer], SIGSTOP);
+    kill(mortals.pids[joiner], SIGSTOP);
     sleep(1);
-    kill(mortals.pids[newcomer], SIGCONT);
+    kill(mortals.pids[joiner], SIGCONT);
     grow_await();
     int member = grow_with_rank((int)mortals_draw((uint64_t)ranks));
     kill(mortals.pids[member], SIGSTOP);
@@ -28,12 +28,12 @@ void grow_freeze(int ranks)
 }
 
 /* Woken it is out, or comes in. */
-static void await_verdict(int victim, bool newcomer)
+static void await_verdict(int victim, bool joiner)
 {
     uint64_t with = mortals.alive | UINT64_C(1) << victim;
     int64_t limit = rank_now_ns() + MORTALS_HANG_NS;
     mortals_wake(victim);
-    while (!mortals_has_ended(victim) && !(newcomer && atomic_load(&grow_page->of[victim].mask) == with)) {
+    while (!mortals_has_ended(victim) && !(joiner && atomic_load(&grow_page->of[victim].mask) == with)) {
         if (rank_now_ns() > limit)
             mortals_give_up("one that was stopped is not told that it is out");
         usleep(500);
@@ -53,21 +53,21 @@ void grow_halt(int ranks, int rounds)
     int first = getenv("GYRE_TEST_AT") ? atoi(getenv("GYRE_TEST_AT")) : 0, stops = 0;
     grow_begin(ranks);
     for (int i = 0; i < rounds; i++) {
-        bool newcomer = first ? !member : i % 2 == 0;
+        bool joiner = first ? !member : i % 2 == 0;
         int rank = member ? atoi(member) : (int)mortals_draw((uint64_t)ranks);
-        int victim = newcomer ? mortals.started : grow_with_rank(rank);
-        int calls = first ? first + i : 1 + (int)mortals_draw(newcomer ? 40 : 60);
+        int victim = joiner ? mortals.started : grow_with_rank(rank);
+        int calls = first ? first + i : 1 + (int)mortals_draw(joiner ? 40 : 60);
         mortals_stop_at(victim, calls);
         grow_start(grow_run);
         bool stopped = mortals_await_stop(victim, grow_has_summed);
         if (getenv("GYRE_TEST_VERBOSE"))
-            printf("%d: %s %d at call %d: %s\n", i, newcomer ? "newcomer" : "member", victim, calls,
+            printf("%d: %s %d at call %d: %s\n", i, joiner ? "newcomer" : "member", victim, calls,
                    stopped ? "stopped" : "through");
         stops += stopped;
         if (stopped) {
             mortals_forget(victim);
             grow_await_going_on();
-            await_verdict(victim, newcomer);
+            await_verdict(victim, joiner);
         }
         grow_await();
         grow_check_order();
@@ -80,14 +80,14 @@ void grow_halt(int ranks, int rounds)
     grow_end();
 }
 
-/* Rank 0 is stopped where the world has grown and not all newcomers have been told. */
-void grow_host_halts(int ranks, int newcomers)
+/* Rank 0 is stopped where the world has grown and not all joiners have been told. */
+void grow_host_halts(int ranks, int joiners)
 {
     grow_begin(ranks);
-    for (int welcomes = 1; welcomes <= newcomers; welcomes++) {
+    for (int welcomes = 1; welcomes <= joiners; welcomes++) {
         int victim = grow_with_rank(0);
         mortals_stop_at_welcome(victim, welcomes);
-        for (int i = 0; i < newcomers; i++)
+        for (int i = 0; i < joiners; i++)
             grow_start(grow_run);
         int64_t limit = rank_now_ns() + MORTALS_HANG_NS;
         for (; !mortals_has_stopped(victim); usleep(500))
@@ -96,7 +96,7 @@ void grow_host_halts(int ranks, int newcomers)
         int64_t stopped = rank_now_ns();
         mortals_forget(victim);
         grow_await_going_on();
-        printf("welcome %d of %d: all others are together after %.1f s\n", welcomes, newcomers,
+        printf("welcome %d of %d: all others are together after %.1f s\n", welcomes, joiners,
                (double)(rank_now_ns() - stopped) / 1e9);
         await_verdict(victim, false);
         grow_await();

@@ -2,33 +2,33 @@
  * first, hosts (0: as the machine is). GYRE_TEST_ROUNDS: how many changes (12); GYRE_TEST_SEED repeats a run's choices, not
  * its timing.
  *
- *   plain     one newcomer, then two at once, one of them at the address of a member that is not rank 0; then nobody
+ *   plain     one joiner, then two at once, one of them at the address of a member that is not rank 0; then nobody
  *   refused   a wrong secret, another setting, another number of interfaces: refused, and the world neither grows nor notices
  *   heirs     the rank that the file:// leads to dies, several times: who comes later finds the world all the same, also
- *             when it consists of newcomers, whose order has become another than that of their settings, and of whom some
+ *             when it consists of joiners, whose order has become another than that of their settings, and of whom some
  *             have come to a member's own address
- *   changes   newcomers come and ranks of every number die at random moments, several at once, so that deaths fall into
+ *   changes   joiners come and ranks of every number die at random moments, several at once, so that deaths fall into
  *             growing, shrinking and the making of the next world
- *   frozen    a newcomer is stopped before the door, a member inside: the others go on; woken, the newcomer comes in and the
+ *   frozen    a joiner is stopped before the listener, a member inside: the others go on; woken, the joiner comes in and the
  *             member is EXCLUDED
- *   halts     a newcomer, or a member when one comes, is stopped at one of the first calls by which it takes part, between the
- *             newcomer's HERE and the end of the making of the new world, say: the others go on, and lose nobody else; woken,
- *             the member is EXCLUDED, and the newcomer, too, or comes in. GYRE_TEST_AT: at which calls, from this one on, of
- *             newcomers, or of members of the rank GYRE_TEST_MEMBER
- *   host      rank 0 is stopped where the world has grown and not all newcomers have been told, of two in turn the first and the
+ *   halts     a joiner, or a member when one comes, is stopped at one of the first calls by which it takes part, between the
+ *             joiner's HERE and the end of the making of the new world, say: the others go on, and lose nobody else; woken,
+ *             the member is EXCLUDED, and the joiner, too, or comes in. GYRE_TEST_AT: at which calls, from this one on, of
+ *             joiners, or of members of the rank GYRE_TEST_MEMBER
+ *   host      rank 0 is stopped where the world has grown and not all joiners have been told, of two in turn the first and the
  *             second: they come again, to the other members, who go on
- *   waits     rank 0 waits for a second newcomer for longer than the stall clock: the first one hears so, and does not give up
- *   apart     a newcomer is on another host, and the world has no transport but shared memory: all say which two ranks have
+ *   waits     rank 0 waits for a second joiner for longer than the stall clock: the first one hears so, and does not give up
+ *   apart     a joiner is on another host, and the world has no transport but shared memory: all say which two ranks have
  *             none in common; the members go on without it (frozen, halts, host: grow_stops.c) */
 #include "system/grow_world.h"
 
 #define ALIVE_MOST 6
 
 /* Nobody comes: the communicator goes on, and so do those who shrink it. */
-static void end_in_vain(gyre_comm *comm, int newcomers)
+static void end_in_vain(gyre_comm *comm, int joiners)
 {
     gyre_comm *next;
-    OK(comm, gyre_comm_grow(comm, newcomers, 0.05, &next));
+    OK(comm, gyre_comm_grow(comm, joiners, 0.05, &next));
     CHECK(next == NULL);
     OK(comm, gyre_barrier(comm));
     OK(comm, gyre_comm_shrink(comm, &next));
@@ -37,9 +37,9 @@ static void end_in_vain(gyre_comm *comm, int newcomers)
     OK(next, gyre_comm_destroy(next));
 }
 
-static void plain_newcomer(int own)
+static void plain_joiner(int own)
 {
-    /* the world as it was: neither means anything to a newcomer, wherever it is said */
+    /* the world as it was: neither means anything to a joiner, wherever it is said */
     gyre_config config = {.size = sizeof config, .rank = 0, .world_size = 3, .join = 1};
     setenv("RANK", "0", 1);
     setenv("WORLD_SIZE", "3", 1);
@@ -89,7 +89,7 @@ static void plain_member(int own)
     for (int round = 0; round < 2; round++) {
         OK(comm, gyre_barrier(comm));
         if (own == 0)
-            atomic_fetch_add(&grow_page->stop, 1); /* the launcher starts the newcomers of this round */
+            atomic_fetch_add(&grow_page->stop, 1); /* the launcher starts the joiners of this round */
         OK(comm, gyre_comm_grow(comm, 1 + round, 60, &next));
         CHECK(next && gyre_comm_size(next) == (round ? 6 : 4) && gyre_comm_rank(next) == own);
         OK(comm, gyre_comm_destroy(comm));
@@ -115,11 +115,11 @@ static void plain(void)
     for (int i = 0; i < 3; i++)
         mortals_start(3, NULL, plain_member);
     await_round(1);
-    grow_start(plain_newcomer);
+    grow_start(plain_joiner);
     await_round(2);
-    grow_start(plain_newcomer);
+    grow_start(plain_joiner);
     grow_address = grow_page->address;
-    grow_start(plain_newcomer);
+    grow_start(plain_joiner);
     for (int i = 0; i < mortals.started; i++)
         mortals_reap(i, false);
 }
@@ -174,7 +174,7 @@ static void inherit(int ranks, int rounds)
     grow_end();
 }
 
-/* With the last member the world ends, and newcomers wait in vain. */
+/* With the last member the world ends, and joiners wait in vain. */
 static bool has_member_but(int victim)
 {
     for (int i = 0; i < mortals.started; i++)

@@ -21,23 +21,23 @@ struct grow_page {
         _Atomic uint64_t mask, calls;   /* of the last good sum; how many since the world is this one */
         _Atomic int epoch, rank, ended; /* ended: a status, with which the process is out; −1: REFUSED */
         _Atomic int before;             /* its rank in the world before, −1: none */
-        char address[128];              /* its own, for newcomers; written before `epoch` */
+        char address[128];              /* its own, for joiners; written before `epoch` */
         char why[1024];                 /* the sentence with which it last shrank, or came in vain */
     } of[MORTALS_MOST];
 };
 
 extern struct grow_page *grow_page;
-extern const char *grow_address; /* where the next newcomer goes; NULL: to the file */
-extern bool grow_inherits;       /* the first world changes an attribute that newcomers are not started with */
+extern const char *grow_address; /* where the next joiner goes; NULL: to the file */
+extern bool grow_inherits;       /* the first world changes an attribute that joiners are not started with */
 
-/* What a process of the world does, member or newcomer, until the launcher ends it or it is out. */
+/* What a process of the world does, member or joiner, until the launcher ends it or it is out. */
 void grow_run(int own);
 
 /* ---- the launcher ---- */
 
 /* A first world of so many; they have summed up. */
 void grow_begin(int ranks);
-/* One more, a newcomer: its number. */
+/* One more, a joiner: its number. */
 int grow_start(void (*body)(int own));
 /* Until all that live have summed up just themselves. */
 void grow_await(void);
@@ -55,6 +55,6 @@ void grow_end(void);
 
 void grow_freeze(int ranks);
 void grow_halt(int ranks, int rounds);
-void grow_host_halts(int ranks, int newcomers);
+void grow_host_halts(int ranks, int joiners);
 
 #endif

@@ -1,11 +1,11 @@
-/* Strangers at the doors of a running job. Three ranks add vectors over TCP all the while; another process, which can
- * see where the doors are and what a genuine greeting looks like, tries at each door, one after the other:
+/* Strangers at the listeners of a running job. Three ranks add vectors over TCP all the while; another process, which can
+ * see where the listeners are and what a genuine handshake looks like, tries at each listener, one after the other:
  *
- *   port scan, silence, half a greeting, garbage instead of each message, a megabyte of it, a wrong key, a wrong job, a
- *   greeting from another rank to another rank, one that was recorded, one that is reflected, then a crowd of 200
+ *   port scan, silence, half a handshake, garbage instead of each message, a megabyte of it, a wrong key, a wrong job, a
+ *   handshake from another rank to another rank, one that was recorded, one that is reflected, then a crowd of 200
  *
  * Every one of these is sent away; the job computes what it would have computed; each leaves one line in that rank's
- * log, and the crowd a bounded number. While the crowd stands at the door, whoever knows the key still gets in. */
+ * log, and the crowd a bounded number. While the crowd stands at the listener, whoever knows the key still gets in. */
 #include "support/launcher.h"
 
 #include <netinet/in.h>
@@ -27,7 +27,7 @@ struct board {
     uint64_t job;
     _Atomic bool stop;
     struct {
-        struct sockaddr_storage door;
+        struct sockaddr_storage listener;
         _Atomic bool ready;
         _Atomic long rounds, lines, others;
     } rank[RANKS];
@@ -73,11 +73,11 @@ static void body(int rank)
     setenv("GYRE_LOG", "warn", 1);
     gyre_comm *comm = rank_begin(165);
     const struct gy_world *world = comm->ctx->world;
-    OK(comm, gyre_barrier(comm)); /* who still connects may look in at doors */
+    OK(comm, gyre_barrier(comm)); /* who still connects may look in at listeners */
     gyre_log_set(on_line, NULL);
     memcpy(board->key, world->key, sizeof(board->key));
     board->job = world->job;
-    board->rank[rank].door = world->members[rank].address;
+    board->rank[rank].listener = world->members[rank].address;
     atomic_store(&board->rank[rank].ready, true);
     for (;;)
         compute(comm, rank);
@@ -87,10 +87,10 @@ static void body(int rank)
 
 static int visit(int rank)
 {
-    const struct sockaddr_storage *door = &board->rank[rank].door;
+    const struct sockaddr_storage *listener = &board->rank[rank].listener;
     struct timeval patience = {.tv_sec = 60};
-    int fd = socket(door->ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    CHECK(fd >= 0 && connect(fd, (const struct sockaddr *)door, gy_address_bytes(door)) == 0);
+    int fd = socket(listener->ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CHECK(fd >= 0 && connect(fd, (const struct sockaddr *)listener, gy_address_bytes(listener)) == 0);
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
     return fd;
 }
@@ -110,7 +110,7 @@ static ssize_t hear_some(int fd, uint8_t *bytes_p, size_t count)
     return got;
 }
 
-/* Until the door closes, which it must. */
+/* Until the listener closes, which it must. */
 static void expect_end(int fd, const char *what)
 {
     uint8_t bytes[4096];
@@ -130,7 +130,7 @@ static size_t hear(int fd, uint8_t *bytes_p, size_t count)
     return heard;
 }
 
-/* A greeting as whoever knows `key` would begin it; message 1 is in out. */
+/* A handshake as whoever knows `key` would begin it; message 1 is in out. */
 static void begin(struct gy_handshake *handshake, const uint8_t *key, uint64_t job, uint32_t from, int rank)
 {
     gy_handshake_dial(handshake, key, job, GY_PURPOSE_OVERLAY, from, (uint32_t)rank, GY_INTEGRITY_OFF);
@@ -219,7 +219,7 @@ static void misled(int rank)
     expect_end(fd, "another rank");
 }
 
-/* Messages 1 and 3 of a greeting that was genuine, and whose end nobody heard, said again. */
+/* Messages 1 and 3 of a handshake that was genuine, and whose end nobody heard, said again. */
 static void replayed(int rank)
 {
     struct gy_handshake handshake;
@@ -237,7 +237,7 @@ static void replayed(int rank)
     expect_end(fd, "a recorded greeting");
 }
 
-/* The door's own proof, said back to it as ours. */
+/* The listener's own proof, said back to it as ours. */
 static void reflected(int rank)
 {
     struct gy_handshake handshake;
@@ -268,7 +268,7 @@ static const struct {
     {"a reflected greeting", reflected, 1},
 };
 
-/* One door gets half of them, another the rest: the lines of a minute are counted. */
+/* One listener gets half of them, another the rest: the lines of a minute are counted. */
 static void try_all(void)
 {
     for (size_t i = 0; i < sizeof(strangers) / sizeof(*strangers); i++) {
@@ -288,7 +288,7 @@ static void try_all(void)
     }
 }
 
-/* Many who say nothing stand at the door; a rank that knows the key is greeted all the same, as often as it comes. Its
+/* Many who say nothing stand at the listener; a rank that knows the key is greeted all the same, as often as it comes. Its
  * message 3 says that it does not want to come in: one more overlay connection would be a change. */
 static void crowd(int rank)
 {

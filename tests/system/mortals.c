@@ -10,7 +10,7 @@ struct mortals mortals;
 
 #define STOPS (-1)
 #define EMPTY_MESSAGE 8 /* bytes of a stream's message without a body: its header */
-#define LONG_MESSAGE 64 /* longer than all that a member says to newcomers, but for WELCOME */
+#define LONG_MESSAGE 64 /* longer than all that a member says to joiners, but for WELCOME */
 #define FDS 1024
 
 static uint64_t chance;
@@ -149,7 +149,7 @@ void mortals_end(void)
     rmdir(mortals.folder);
 }
 
-/* The ranks of a world lie side by side on their hosts, newcomers come to one host after the other. */
+/* The ranks of a world lie side by side on their hosts, joiners come to one host after the other. */
 static void choose_host(int own, int ranks)
 {
     char text[32];

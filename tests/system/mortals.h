@@ -36,7 +36,7 @@ void mortals_shuffle(int *order, int ranks, int job);
 void mortals_begin(void);
 /* The folder goes, whatever is in it. */
 void mortals_end(void);
-/* One more process, its number. ranks > 0: of a world of so many; 0: a newcomer (GYRE_JOIN). prepare: what else its
+/* One more process, its number. ranks > 0: of a world of so many; 0: a joiner (GYRE_JOIN). prepare: what else its
  * environment has; NULL is allowed. */
 int mortals_start(int ranks, void (*prepare)(int own), void (*body)(int own));
 
@@ -51,7 +51,7 @@ void mortals_kill(int own);
  * agreements; collectives make others, and are not counted. 0: it does not. Before its start: mortals.started is its number. */
 void mortals_stop_at(int own, int calls);
 /* It stops itself at the `welcomes`-th WELCOME from now on that it would send as rank 0, before a byte of it has left: the growing is
- * agreed on then, and this newcomer does not know. Without GYRE_INTEGRITY only. */
+ * agreed on then, and this joiner does not know. Without GYRE_INTEGRITY only. */
 void mortals_stop_at_welcome(int own, int welcomes);
 bool mortals_has_stopped(int own);
 /* Until it has; false: `ready` holds of all that live, and it does not stop any more. */

@@ -27,11 +27,11 @@ size_t __wrap_gy_topology_last_cache(void)
     return cache;
 }
 
-enum gy_giving __wrap_gy_ways_shown(struct gyre_request *request);
-enum gy_giving __wrap_gy_ways_shown(struct gyre_request *request)
+enum gy_shm_variant __wrap_gy_tuner_publish(struct gyre_request *request);
+enum gy_shm_variant __wrap_gy_tuner_publish(struct gyre_request *request)
 {
     (void)request;
-    return past ? GY_GIVEN_PAST : GY_GIVEN_SLOTS;
+    return past ? GY_SHM_SLOT_NT : GY_SHM_SLOT;
 }
 
 /* All ranks are bound to one core, and do as if they were on two. */

@@ -27,8 +27,8 @@ static const struct algorithm {
     bool windows;
     bool serves[GY_COLLECTIVES];
 } algorithms[] = {
-    {"direct_one_shot", GY_DIRECT_ONE_SHOT, true, {[GY_ALL_REDUCE] = true, [GY_BROADCAST] = true}},
-    {"direct_two_shot", GY_DIRECT_TWO_SHOT, true, {true, true, true, false}},
+    {"direct_one_shot", GY_SHM_ONE_SHOT, true, {[GY_ALL_REDUCE] = true, [GY_BROADCAST] = true}},
+    {"direct_two_shot", GY_SHM_TWO_SHOT, true, {true, true, true, false}},
     {"ring", GY_RING, false, {true, true, true, true}},
     {"halving_doubling", GY_HALVING_DOUBLING, false, {true, true, true, false}},
     {"binary_tree", GY_BINARY_TREE, false, {[GY_ALL_REDUCE] = true, [GY_BROADCAST] = true}},
@@ -285,7 +285,7 @@ static void run_world(const struct algorithm *forced, bool small_tiles, uint64_t
     }
     for (int c = 0; c < KINDS; c++)
         run_collective((enum gy_collective)c, forced, seed);
-    OK(comm, gyre_barrier(comm)); /* nobody is still inside a call when the first says goodbye */
+    OK(comm, gyre_barrier(comm)); /* nobody is still inside a call when the first says that it leaves */
     for (int i = 0; i < 2; i++)
         OK(comm, gyre_mem_free(comm, shared[i]));
     OK(NULL, gyre_comm_destroy(comm));

@@ -1,7 +1,7 @@
 /* Slots that the clock would have written past the caches (collectives/shm/autotune.h) are written so, all of what others read and nothing else,
  * and results are what they were. Two ranks; what the clock would say is the test's own. Calls of the library's functions come here
  * first, by the linker, and what is written past the caches comes as late as it may: others are not told of it before.
- * Of ranks that share cores ("crowded", with two) what the root of a reduction or a gathering alone reads is written past the caches
+ * Of ranks that share cores ("oversubscribed", with two) what the root of a reduction or a gathering alone reads is written past the caches
  * by those on another core.
  *
  * And what is asked of the clock is told: of every blocking call that it begins to look at it sees the end, also where a rank is late. */
@@ -21,26 +21,28 @@ static size_t streamed; /* bytes that were written past the caches */
 static size_t both;     /* that were copied with as many others in one pass */
 static int begun, told; /* blocking calls that the clock looks at; of which it has seen the end */
 
-enum gy_giving __real_gy_ways_given(struct gyre_request *request, bool mapped);
-enum gy_giving __wrap_gy_ways_given(struct gyre_request *request, bool mapped);
-enum gy_giving __wrap_gy_ways_given(struct gyre_request *request, bool mapped)
+enum gy_shm_variant __real_gy_tuner_input(struct gyre_request *request, bool mapped);
+enum gy_shm_variant __wrap_gy_tuner_input(struct gyre_request *request, bool mapped);
+enum gy_shm_variant __wrap_gy_tuner_input(struct gyre_request *request, bool mapped)
 {
-    __real_gy_ways_given(request, mapped);
-    return past ? GY_GIVEN_PAST : GY_GIVEN_SLOTS;
+    __real_gy_tuner_input(request, mapped);
+    return past ? GY_SHM_SLOT_NT : GY_SHM_SLOT;
 }
 
-enum gy_giving __wrap_gy_ways_shown(struct gyre_request *request);
-enum gy_giving __wrap_gy_ways_shown(struct gyre_request *request)
+enum gy_shm_variant __wrap_gy_tuner_publish(struct gyre_request *request);
+enum gy_shm_variant __wrap_gy_tuner_publish(struct gyre_request *request)
 {
     (void)request;
-    return past ? GY_GIVEN_PAST : GY_GIVEN_SLOTS;
+    return past ? GY_SHM_SLOT_NT : GY_SHM_SLOT;
 }
 
-enum gy_giving __wrap_gy_ways_exchanged(struct gyre_comm *comm, const struct gy_arrival *shape, size_t bytes);
-enum gy_giving __wrap_gy_ways_exchanged(struct gyre_comm *comm, const struct gy_arrival *shape, size_t bytes)
+enum gy_shm_variant __wrap_gy_tuner_exchange(struct gyre_comm *comm, const struct gy_call_signature *shape,
+                                             size_t bytes);
+enum gy_shm_variant __wrap_gy_tuner_exchange(struct gyre_comm *comm, const struct gy_call_signature *shape,
+                                             size_t bytes)
 {
     (void)comm, (void)shape, (void)bytes;
-    return past ? GY_GIVEN_PAST : GY_GIVEN_SLOTS;
+    return past ? GY_SHM_SLOT_NT : GY_SHM_SLOT;
 }
 
 void __wrap_gy_copy_stream(void *dst, const void *src, size_t bytes);
@@ -75,20 +77,20 @@ void __wrap_gy_combine_into(const struct gy_operation *operation, bool canonical
     __real_gy_combine_into(operation, canonical, targets, sources, nsources, count);
 }
 
-void __real_gy_ways_begin(struct gyre_comm *comm);
-void __wrap_gy_ways_begin(struct gyre_comm *comm);
-void __wrap_gy_ways_begin(struct gyre_comm *comm)
+void __real_gy_tuner_begin(struct gyre_comm *comm);
+void __wrap_gy_tuner_begin(struct gyre_comm *comm);
+void __wrap_gy_tuner_begin(struct gyre_comm *comm)
 {
     begun++;
-    __real_gy_ways_begin(comm);
+    __real_gy_tuner_begin(comm);
 }
 
-void __real_gy_ways_end(struct gyre_comm *comm, bool succeeded);
-void __wrap_gy_ways_end(struct gyre_comm *comm, bool succeeded);
-void __wrap_gy_ways_end(struct gyre_comm *comm, bool succeeded)
+void __real_gy_tuner_end(struct gyre_comm *comm, bool succeeded);
+void __wrap_gy_tuner_end(struct gyre_comm *comm, bool succeeded);
+void __wrap_gy_tuner_end(struct gyre_comm *comm, bool succeeded)
 {
     told++;
-    __real_gy_ways_end(comm, succeeded);
+    __real_gy_tuner_end(comm, succeeded);
 }
 
 /* What a call has written past the caches, of what it would have. */
@@ -216,7 +218,7 @@ static void give_the_root(gyre_comm *comm, int round)
     OK(comm, gyre_barrier(comm));
 }
 
-static void run_crowded(int me)
+static void run_oversubscribed(int me)
 {
     gyre_comm *comm = rank_begin(40); /* gyre is to see all cores */
     rank = me;
@@ -268,7 +270,7 @@ static void run_rank(int me)
 
 int main(int argc, char **argv)
 {
-    bool crowded = argc > 1 && strcmp(argv[1], "crowded") == 0;
+    bool oversubscribed = argc > 1 && strcmp(argv[1], "crowded") == 0;
     setenv("GYRE_SHM_READ", "0", 0);
-    return !(crowded ? launch(3, run_crowded, 60, "past, crowded") : launch(2, run_rank, 60, "past"));
+    return !(oversubscribed ? launch(3, run_oversubscribed, 60, "past, crowded") : launch(2, run_rank, 60, "past"));
 }

@@ -209,7 +209,7 @@ static void strike_frame(int from, int to)
 
 /* ---- connections ---- */
 
-static bool pass_greeting(struct direction *direction, int from, int to)
+static bool pass_handshake(struct direction *direction, int from, int to)
 {
     uint8_t first[8];
     if (direction->from == 1)
@@ -226,7 +226,7 @@ static void *run_direction(void *argument)
     struct connection *connection = direction->connection;
     const struct proxy_plan *plan = &self->plan;
     int from = connection->end[direction->from], to = connection->end[1 - direction->from];
-    bool good = pass_greeting(direction, from, to);
+    bool good = pass_handshake(direction, from, to);
     bool mine = atomic_load(&connection->purpose) == (int)plan->purpose && plan->of_dialer == (direction->from == 0) &&
                 plan->fault > PROXY_DELAY && !atomic_load(&self->struck);
     if (good && mine && plan->fault >= PROXY_FRAME_CUT) {
@@ -248,7 +248,7 @@ static void *run_direction(void *argument)
     return NULL;
 }
 
-static int connect_to_door(uint16_t source)
+static int connect_to_listener(uint16_t source)
 {
     for (int wait = 0; wait < 1000; wait++, usleep(1000))
         for (unsigned i = 0; i < PROXY_ROUTES; i++)
@@ -266,7 +266,7 @@ static int connect_to_door(uint16_t source)
 static void serve(int dialer, uint16_t source)
 {
     struct connection *connection = calloc(1, sizeof(*connection));
-    int acceptor = connect_to_door(source);
+    int acceptor = connect_to_listener(source);
     if (!connection || acceptor < 0) {
         close(dialer);
         free(connection);

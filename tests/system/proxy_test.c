@@ -50,7 +50,7 @@ static gyre_status hear_of_it(gyre_comm *comm)
     int32_t struck;
     int64_t limit = rank_now_ns() + HEARD_NS;
     do {
-        struck = atomic_load(&proxy->struck) && proxy->plan.purpose != GY_PURPOSE_MEET && rank_now_ns() < limit;
+        struck = atomic_load(&proxy->struck) && proxy->plan.purpose != GY_PURPOSE_BOOTSTRAP && rank_now_ns() < limit;
         status = gyre_all_reduce(comm, &struck, &struck, 1, GYRE_INT32, GYRE_MAX);
     } while (status == GYRE_SUCCESS && struck);
     return status;
@@ -89,7 +89,7 @@ static uint64_t draw(uint64_t *state)
 static struct proxy_plan choose(uint64_t seed, bool sealed, bool readable)
 {
     static const enum gy_purpose purposes[] = {GY_PURPOSE_LINK, GY_PURPOSE_LINK,    GY_PURPOSE_LINK,
-                                               GY_PURPOSE_LINK, GY_PURPOSE_OVERLAY, GY_PURPOSE_MEET};
+                                               GY_PURPOSE_LINK, GY_PURPOSE_OVERLAY, GY_PURPOSE_BOOTSTRAP};
     static const uint64_t within[GY_PURPOSES] = {0, 200, 40, 250000}; /* so many bytes there are at least */
     uint64_t state = seed * UINT64_C(0x9e3779b97f4a7c15) | 1;
     struct proxy_plan plan = {.seed = seed};
@@ -129,7 +129,7 @@ static bool as_expected(const struct proxy_plan *plan, bool struck)
         else if (plan->fault == PROXY_CLOSE)
             good &= outcome->status == GYRE_PEER_UNREACHABLE && strstr(outcome->text, "rank ");
         else
-            good &= named || (fine && plan->purpose == GY_PURPOSE_MEET);
+            good &= named || (fine && plan->purpose == GY_PURPOSE_BOOTSTRAP);
     }
     return good && (outcomes[0].status == GYRE_SUCCESS) == (outcomes[1].status == GYRE_SUCCESS);
 }

@@ -11,7 +11,7 @@
  *   signal     a window's signal
  *   agree      an agreement, which goes over other sockets
  *   shrink     the next world
- *   grow       newcomers, who do not come
+ *   grow       joiners, who do not come
  *   threads    an all_reduce of one thread, while another one's, of a communicator of its own, go on
  *   forked     a child has ended in between: the quiet is its parent's, and stays */
 #include <pthread.h>

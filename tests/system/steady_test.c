@@ -163,7 +163,7 @@ int main(int argc, char **argv)
     comm = rank_begin(calls ? 60 : 200);
     calls ? test_calls() : test_allocations();
     if (calls)
-        _exit(0); /* the goodbye needs system calls, which are forbidden now */
+        _exit(0); /* the leave message needs system calls, which are forbidden now */
     OK(comm, gyre_barrier(comm));
     OK(NULL, gyre_comm_destroy(twin));
     OK(NULL, gyre_comm_destroy(comm));

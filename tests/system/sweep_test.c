@@ -133,7 +133,7 @@ static bool sweep_world(enum gy_kind kind, const char *algorithm)
     for (size_t c = 0; used && c < sizeof counts / sizeof *counts; c++)
         kind == GY_KIND_BARRIER ? OK(it.comm, gyre_barrier(it.comm)) : sweep_types(&it, counts[c]);
     if (used || kind != GY_KIND_BARRIER)
-        OK(it.comm, gyre_barrier(it.comm)); /* nobody is still inside a call when the first says goodbye */
+        OK(it.comm, gyre_barrier(it.comm)); /* nobody is still inside a call when the first says that it leaves */
     OK(NULL, gyre_comm_destroy(it.comm));
     return used;
 }

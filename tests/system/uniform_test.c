@@ -431,7 +431,7 @@ static void away(int own)
     setenv("GYRE_ENDS", "uniform", 0);
     gyre_comm *comm = rank_begin(60), *next;
     int ranks = gyre_comm_size(comm);
-    for (int who = 0; who < ranks; who += ranks - 1) { /* the chair of the agreement, and another one */
+    for (int who = 0; who < ranks; who += ranks - 1) { /* the coordinator of the agreement, and another one */
         leave_broadcast(comm, who);
         leave_agreement(comm, who);
         OK(comm, gyre_comm_shrink(comm, &next));

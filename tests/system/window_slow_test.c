@@ -92,7 +92,7 @@ static void run_rank(int rank)
     OK(comm, gyre_window_destroy(window));
     CHECK(rank != 0 || memory[0] == 42);
     OK(comm, gyre_mem_free(comm, memory));
-    OK(NULL, gyre_comm_destroy(pair)); /* whose last one goes says goodbye; of rank 2 it is NULL */
+    OK(NULL, gyre_comm_destroy(pair)); /* whose last one goes says that it leaves; of rank 2 it is NULL */
     OK(NULL, gyre_comm_destroy(comm));
 }
 

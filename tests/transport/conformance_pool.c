@@ -145,7 +145,7 @@ void conformance_pool_short(struct rank *rank)
     for (int sent = 0; uses_pool(rank) && rank->rank == 0 && sent < FRAMES;) {
         uint32_t less = (uint32_t)sent * 2654435761u >> 5, bytes = GY_TCP_EAGER;
         if (sent % 3 == 0)
-            bytes -= less % (GY_TCP_EAGER - GY_TCP_PAST_LEAST + 1);
+            bytes -= less % (GY_TCP_EAGER - GY_TCP_ZERO_COPY_LEAST + 1);
         rank_turn(rank, false);
         rank_frame(rank, pair->peer, &frame, pair->posted + 1, payload, bytes);
         frame.header.flags = GY_FRAME_EAGER;
@@ -155,7 +155,7 @@ void conformance_pool_short(struct rank *rank)
         memset(payload, 0xee, sizeof(payload));
         pair->posted++;
         sent++;
-        past += (link->kept.header.flags & GY_FRAME_PAST) != 0;
+        past += (link->kept.header.flags & GY_FRAME_NT) != 0;
         left += link->past.frame != NULL;
     }
     while (uses_pool(rank) && rank->rank == 1 && pair->arrived < last) {
@@ -231,7 +231,7 @@ void conformance_pool_signal(struct rank *rank)
         prefer(link_to(rank, 0));
         CHECK(shutdown(link_to(rank, 0)->rail[0].watch.fd, SHUT_WR) == 0, "shutdown");
         rank->ops->post(pair->link, &frame);
-        CHECK(frame.header.flags & GY_FRAME_PAST && link_to(rank, 0)->mute, "it was to be sent, and in vain");
+        CHECK(frame.header.flags & GY_FRAME_NT && link_to(rank, 0)->mute, "it was to be sent, and in vain");
         CHECK(pthread_sigmask(SIG_SETMASK, NULL, &blocked) == 0 && !sigismember(&blocked, SIGPIPE), "a signal is held");
         CHECK(sigpending(&pending) == 0 && !sigismember(&pending, SIGPIPE), "a signal is left");
     }

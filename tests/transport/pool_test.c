@@ -47,9 +47,9 @@ static void begin_shorter(void)
 static bool marked(uint8_t kind, uint32_t bytes, uint8_t flags)
 {
     struct gy_frame header = {.kind = kind, .bytes = bytes, .flags = flags};
-    gy_tcp_past_mark(&link_, &header);
-    cr_assert_eq(header.flags & ~(GY_FRAME_PAST | GY_FRAME_TIMED), flags);
-    return header.flags & GY_FRAME_PAST;
+    gy_tcp_zero_copy_mark(&link_, &header);
+    cr_assert_eq(header.flags & ~(GY_FRAME_NT | GY_FRAME_TIMED), flags);
+    return header.flags & GY_FRAME_NT;
 }
 
 static int of(int frames)
@@ -64,14 +64,14 @@ static int of(int frames)
 static void paces(int send_plain, int send_past, unsigned read_plain, unsigned read_past)
 {
     for (unsigned i = 0; i < GY_TCP_FIGURES; i++) {
-        gy_tcp_past_timed(&link_.past.sort[tried_sort].sends[0], LONG, LONG, (int64_t)send_plain * LONG / 1024);
-        gy_tcp_past_timed(&link_.past.sort[tried_sort].sends[1], LONG, LONG, (int64_t)send_past * LONG / 1024);
+        gy_tcp_zero_copy_timed(&link_.past.sort[tried_sort].sends[0], LONG, LONG, (int64_t)send_plain * LONG / 1024);
+        gy_tcp_zero_copy_timed(&link_.past.sort[tried_sort].sends[1], LONG, LONG, (int64_t)send_past * LONG / 1024);
     }
     struct gy_frame back = {.kind = GY_FRAME_CREDIT,
                             .flags = (uint8_t)(tried_sort << GY_FRAME_SORT),
                             .pace = {(uint16_t)read_plain, (uint16_t)read_past},
                             .taken = 5};
-    gy_tcp_past_heard(&link_, &back);
+    gy_tcp_zero_copy_heard(&link_, &back);
 }
 
 Test(pool, a_few_now_and_then_until_both_are_known)
@@ -120,10 +120,10 @@ Test(pool, a_lost_core_counts_for_nothing)
     of(FIRST);
     paces(500, 200, 100, 200);
     for (int lost = 0; lost < 2; lost++) {
-        gy_tcp_past_timed(&link_.past.sort[tried_sort].sends[1], LONG, LONG, 1000000000);
+        gy_tcp_zero_copy_timed(&link_.past.sort[tried_sort].sends[1], LONG, LONG, 1000000000);
         cr_assert_eq(of(64), 64);
     }
-    gy_tcp_past_timed(&link_.past.sort[tried_sort].sends[1], LONG, LONG, 1000000000);
+    gy_tcp_zero_copy_timed(&link_.past.sort[tried_sort].sends[1], LONG, LONG, 1000000000);
     cr_assert_eq(of(64), 0, "so often is no accident");
 }
 
@@ -133,14 +133,14 @@ Test(pool, the_mean_counts_where_calls_differ)
     of(FIRST);
     paces(300, 250, 100, 150);
     for (int i = 0; i < 4; i++) {
-        gy_tcp_past_timed(&link_.past.sort[tried_sort].sends[0], LONG, LONG, 200 * (int64_t)LONG / 1024);
-        gy_tcp_past_timed(&link_.past.sort[tried_sort].sends[0], LONG, LONG, 500 * (int64_t)LONG / 1024);
+        gy_tcp_zero_copy_timed(&link_.past.sort[tried_sort].sends[0], LONG, LONG, 200 * (int64_t)LONG / 1024);
+        gy_tcp_zero_copy_timed(&link_.past.sort[tried_sort].sends[0], LONG, LONG, 500 * (int64_t)LONG / 1024);
     }
     cr_assert_eq(of(64), 0, "300 and 100 beside 250 and 150");
     for (int i = 0; i < 4; i++) {
-        gy_tcp_past_timed(&link_.past.sort[tried_sort].sends[0], LONG, LONG, 200 * (int64_t)LONG / 1024);
+        gy_tcp_zero_copy_timed(&link_.past.sort[tried_sort].sends[0], LONG, LONG, 200 * (int64_t)LONG / 1024);
         for (int k = 0; k < 2; k++)
-            gy_tcp_past_timed(&link_.past.sort[tried_sort].sends[0], LONG, LONG, 600 * (int64_t)LONG / 1024);
+            gy_tcp_zero_copy_timed(&link_.past.sort[tried_sort].sends[0], LONG, LONG, 600 * (int64_t)LONG / 1024);
     }
     cr_assert_eq(of(64), 64, "466 and 100");
 }
@@ -166,9 +166,9 @@ Test(pool, a_lucky_beginning_does_not_last)
     cr_assert_eq(of(63), 0);
     for (unsigned i = 0; i < GY_TCP_FIGURES; i++) {
         struct gy_frame header = {.kind = GY_FRAME_DATA, .bytes = LONG};
-        gy_tcp_past_mark(&link_, &header);
+        gy_tcp_zero_copy_mark(&link_, &header);
         cr_assert(header.flags & GY_FRAME_TIMED);
-        gy_tcp_past_timed(&link_.past.sort[3].sends[0], LONG, LONG, 500 * (int64_t)LONG / 1024);
+        gy_tcp_zero_copy_timed(&link_.past.sort[3].sends[0], LONG, LONG, 500 * (int64_t)LONG / 1024);
     }
     cr_assert_eq(of(32), 32);
 }
@@ -177,14 +177,14 @@ Test(pool, short_reads_count_together)
 {
     struct tcp_pace pace = {0};
     for (int i = 0; i < 64; i++)
-        gy_tcp_past_timed(&pace, LONG, 4096, 400);
+        gy_tcp_zero_copy_timed(&pace, LONG, 4096, 400);
     cr_assert_eq(pace.count, 2);
     cr_assert_eq(pace.figure[0], 100);
     cr_assert_eq(pace.figure[1], 100);
     cr_assert_eq(pace.mean, 100);
-    gy_tcp_past_timed(&pace, LONG, LONG, 1);
+    gy_tcp_zero_copy_timed(&pace, LONG, LONG, 1);
     cr_assert_eq(pace.figure[2], 1, "never none");
-    gy_tcp_past_timed(&pace, 16 << 10, 16 << 10, 16 * 300);
+    gy_tcp_zero_copy_timed(&pace, 16 << 10, 16 << 10, 16 * 300);
     cr_assert_eq(pace.figure[3], 300, "a whole one is enough");
 }
 
@@ -225,28 +225,28 @@ Test(pool, frames_say_what_was_read_and_what_it_took)
     struct gy_frame back = {.kind = GY_FRAME_CREDIT}, came = {.kind = GY_FRAME_DATA, .bytes = LONG / 4};
     begin();
     for (int i = 0; i < 2; i++) {
-        gy_tcp_past_timed(&link_.past.sort[2].reads[0], LONG, LONG, 90 * (int64_t)LONG / 1024);
-        gy_tcp_past_timed(&link_.past.sort[2].reads[1], LONG, LONG, 150 * (int64_t)LONG / 1024);
+        gy_tcp_zero_copy_timed(&link_.past.sort[2].reads[0], LONG, LONG, 90 * (int64_t)LONG / 1024);
+        gy_tcp_zero_copy_timed(&link_.past.sort[2].reads[1], LONG, LONG, 150 * (int64_t)LONG / 1024);
     }
-    gy_tcp_past_begin(&link_, &came);
+    gy_tcp_zero_copy_begin(&link_, &came);
     link_.in.left -= 12345;
-    gy_tcp_past_mark(&link_, &back);
+    gy_tcp_zero_copy_mark(&link_, &back);
     cr_assert_eq(back.taken, 12345);
     cr_assert_eq(back.pace[0], 90);
     cr_assert_eq(back.pace[1], 150);
     cr_assert_eq(back.flags, 2 << GY_FRAME_SORT);
-    gy_tcp_past_heard(&link_, &back);
+    gy_tcp_zero_copy_heard(&link_, &back);
     cr_assert_eq(link_.past.sort[2].theirs[0], 90);
     cr_assert_eq(link_.past.sort[2].theirs[1], 150);
     cr_assert_eq(link_.past.sort[3].theirs[0], 0);
     cr_assert_eq(link_.past.taken, 12345);
     cr_assert_eq(back.flags, 0, "the layer above sees nothing of it");
     back.taken = 12000;
-    gy_tcp_past_heard(&link_, &back);
+    gy_tcp_zero_copy_heard(&link_, &back);
     cr_assert_eq(link_.past.taken, 12345, "what has been overtaken says less");
     came.bytes = 100;
-    gy_tcp_past_begin(&link_, &came);
-    gy_tcp_past_mark(&link_, &back);
+    gy_tcp_zero_copy_begin(&link_, &came);
+    gy_tcp_zero_copy_mark(&link_, &back);
     cr_assert_eq(back.pace[0], 0);
 }
 
@@ -257,31 +257,31 @@ Test(pool, eager_frames_are_timed_in_the_read_ahead)
                     next = first, other = {.kind = GY_FRAME_DATA, .bytes = 100};
     const struct tcp_sort *sort = &link_.past.sort[2];
     begin();
-    next.flags |= GY_FRAME_PAST;
-    gy_tcp_past_heard(&link_, &first);
-    gy_tcp_past_begin(&link_, &first);
+    next.flags |= GY_FRAME_NT;
+    gy_tcp_zero_copy_heard(&link_, &first);
+    gy_tcp_zero_copy_begin(&link_, &first);
     cr_assert_eq(first.flags, GY_FRAME_EAGER);
     cr_assert(link_.past.heeds);
     cr_assert_eq(sort->reads[0].count, 0);
-    gy_tcp_past_read(&link_, 60 << 10, 60 * 200);
-    gy_tcp_past_read(&link_, 4 << 10, 4 * 200);
-    gy_tcp_past_heard(&link_, &next);
-    gy_tcp_past_begin(&link_, &next);
+    gy_tcp_zero_copy_read(&link_, 60 << 10, 60 * 200);
+    gy_tcp_zero_copy_read(&link_, 4 << 10, 4 * 200);
+    gy_tcp_zero_copy_heard(&link_, &next);
+    gy_tcp_zero_copy_begin(&link_, &next);
     cr_assert_eq(sort->reads[1].count, 1);
     cr_assert_eq(sort->reads[1].figure[0], 200);
-    gy_tcp_past_heard(&link_, &next);
-    gy_tcp_past_begin(&link_, &next);
+    gy_tcp_zero_copy_heard(&link_, &next);
+    gy_tcp_zero_copy_begin(&link_, &next);
     cr_assert_eq(sort->reads[1].count, 1, "no more of it is known");
     cr_assert_not(link_.past.heeds, "it did not say so");
-    gy_tcp_past_heard(&link_, &other);
-    gy_tcp_past_begin(&link_, &other);
+    gy_tcp_zero_copy_heard(&link_, &other);
+    gy_tcp_zero_copy_begin(&link_, &other);
     cr_assert_not(link_.past.tells);
 }
 
 Test(pool, a_piece_begins_with_the_header_or_behind_it)
 {
     static unsigned char payload[LONG];
-    struct gy_frame_out frame = {.header = {.kind = GY_FRAME_DATA, .bytes = LONG, .flags = GY_FRAME_PAST},
+    struct gy_frame_out frame = {.header = {.kind = GY_FRAME_DATA, .bytes = LONG, .flags = GY_FRAME_NT},
                                  .payload = payload};
     struct gy_frame back;
     begin();
@@ -322,8 +322,8 @@ Test(pool, a_piece_begins_with_the_header_or_behind_it)
 Test(pool, new_pages_are_for_long_payloads)
 {
     static unsigned char payload[LONG];
-    struct gy_frame_out frames[2] = {{.header = {.kind = GY_FRAME_DATA, .bytes = LONG, .flags = GY_FRAME_PAST}},
-                                     {.header = {.kind = GY_FRAME_DATA, .bytes = 64 << 10, .flags = GY_FRAME_PAST}}};
+    struct gy_frame_out frames[2] = {{.header = {.kind = GY_FRAME_DATA, .bytes = LONG, .flags = GY_FRAME_NT}},
+                                     {.header = {.kind = GY_FRAME_DATA, .bytes = 64 << 10, .flags = GY_FRAME_NT}}};
     struct tcp_link other = {.tcp = &tcp, .near = true, .out.left = SIZE_MAX};
     begin();
     frames[0].payload = frames[1].payload = payload;
@@ -335,7 +335,7 @@ Test(pool, new_pages_are_for_long_payloads)
     cr_assert_not(gy_tcp_pool_has(&link_, &frames[1]));
     cr_assert_eq(frames[1].header.flags, 0);
     cr_assert(gy_tcp_pool_has(&link_, &frames[0]));
-    cr_assert(frames[0].header.flags & GY_FRAME_PAST);
+    cr_assert(frames[0].header.flags & GY_FRAME_NT);
     gy_tcp_pool_free(&tcp.pool);
 }
 
@@ -343,7 +343,7 @@ Test(pool, new_pages_are_for_long_payloads)
 Test(pool, a_slot_is_in_use_until_all_of_it_has_been_read)
 {
     static unsigned char payload[LONG];
-    struct gy_frame_out frame = {.header = {.kind = GY_FRAME_DATA, .bytes = LONG, .flags = GY_FRAME_PAST},
+    struct gy_frame_out frame = {.header = {.kind = GY_FRAME_DATA, .bytes = LONG, .flags = GY_FRAME_NT},
                                  .payload = payload},
                         others = frame;
     struct tcp_link other = {.tcp = &tcp, .near = true, .out.left = SIZE_MAX};

@@ -143,9 +143,9 @@ static gyre_status hear(void *user, int peer, const struct gy_frame *frame, cons
 /* The last rail brings as much as its socket holds before the first brings anything. */
 Test(rails, whatever_comes_first)
 {
-    const struct gy_sink sink = {.place = place, .arrived = hear};
+    const struct gy_receive_handler handler = {.place = place, .arrived = hear};
     size_t put[RAILS] = {0};
-    link_under_test.sink = &sink;
+    link_under_test.handler = &handler;
     while (arrived < FRAMES) {
         for (int rail = RAILS - 1; rail >= 0; rail--) {
             for (ssize_t count = 1; count > 0 && place_of(rail, put[rail]) < stream_bytes;) {
@@ -163,8 +163,8 @@ Test(rails, whatever_comes_first)
 /* The end of a rail whose turn it is not is no end of the stream. */
 Test(rails, end_comes_in_turn)
 {
-    const struct gy_sink sink = {.place = place, .arrived = hear};
-    link_under_test.sink = &sink;
+    const struct gy_receive_handler handler = {.place = place, .arrived = hear};
+    link_under_test.handler = &handler;
     close(far[1]);
     cr_assert_eq(write(far[0], stream, GY_FRAME_BYTES), GY_FRAME_BYTES);
     gy_tcp_receive(&link_under_test);

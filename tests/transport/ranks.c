@@ -47,7 +47,7 @@ static uint16_t direction(int from, int to)
     return (uint16_t)(from * 256 + to);
 }
 
-static void *sink_place(void *user, int peer, const struct gy_frame *frame)
+static void *handler_place(void *user, int peer, const struct gy_frame *frame)
 {
     struct rank *rank = user;
     CHECK(!rank->closed && frame->bytes > 0, "place from rank %d", peer);
@@ -56,7 +56,7 @@ static void *sink_place(void *user, int peer, const struct gy_frame *frame)
     return pair->landing;
 }
 
-static gyre_status sink_arrived(void *user, int peer, const struct gy_frame *frame, const void *payload)
+static gyre_status handler_arrived(void *user, int peer, const struct gy_frame *frame, const void *payload)
 {
     struct rank *rank = user;
     struct rank_pair *pair = rank_pair(rank, peer);
@@ -82,7 +82,7 @@ static gyre_status sink_arrived(void *user, int peer, const struct gy_frame *fra
     return GYRE_SUCCESS;
 }
 
-static void sink_broken(void *user, int peer, const struct gy_error *error)
+static void handler_broken(void *user, int peer, const struct gy_error *error)
 {
     struct rank *rank = user;
     struct rank_pair *pair = rank_pair(rank, peer);
@@ -239,8 +239,11 @@ static void rank_open(struct rank *rank)
     CHECK(gy_world_open(&user, &rank->config, rank->poller, &rank->world, &error) == GYRE_SUCCESS, "%s", error.text);
     CHECK(gy_segment_create(rank->world, gy_now() + 60 * GY_SECOND, &rank->segment, &error) == GYRE_SUCCESS, "%s",
           error.text);
-    struct gy_transport_env env = {
-        rank->world, rank->segment, &rank->config, rank->poller, {rank, sink_place, sink_arrived, sink_broken}};
+    struct gy_transport_env env = {rank->world,
+                                   rank->segment,
+                                   &rank->config,
+                                   rank->poller,
+                                   {rank, handler_place, handler_arrived, handler_broken}};
     for (size_t i = 0; gy_transports[i]; i++)
         if (strcmp(gy_transports[i]->name, options->transport) == 0)
             rank->ops = gy_transports[i];
@@ -264,7 +267,7 @@ static void rank_close(struct rank *rank)
     rank->closed = true;
     rank->ops->fini(rank->instance, false);
     gy_segment_free(rank->segment);
-    rank_barrier(rank); /* doors stay open until all are done */
+    rank_barrier(rank); /* listeners stay open until all are done */
     gy_world_free(rank->world);
     gy_poller_free(rank->poller);
     for (int i = 0; i < rank->pairs; i++)

@@ -302,7 +302,7 @@ static void test_limit(void)
 }
 
 /* Who has locked memory for too few links is reached by nothing but TCP in a world of that size, on every rank and in every
- * epoch: newcomers are judged like all others. */
+ * epoch: joiners are judged like all others. */
 static void test_links(void)
 {
     const int links[] = {INT_MAX, 3, 2, 0};

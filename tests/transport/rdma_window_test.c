@@ -7,7 +7,7 @@
  *             be gone, before the frame of the one before is back
  *   broken    an access whose device fails ends with the world, and not only when GYRE_TIMEOUT is over
  *   left      so does one to a rank that has destroyed its communicator
- *   grown     a newcomer to a world that has RDMA alone is reached by it; so it is where TCP would serve, unless a world of the new size
+ *   grown     a joiner to a world that has RDMA alone is reached by it; so it is where TCP would serve, unless a world of the new size
  *             takes more locked memory than there is
  *   shrunk    the next world looks again at what devices there are
  *

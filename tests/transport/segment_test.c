@@ -1,4 +1,4 @@
-/* The segment, in worlds made by hand whose ranks are threads: layout, heap, no space, strangers at the door, errors of
+/* The segment, in worlds made by hand whose ranks are threads: layout, heap, no space, strangers at the listener, errors of
  * one rank. */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -215,9 +215,9 @@ Test(segment, everybody_sees_everybodys_areas, .timeout = 120)
     create_good(RANKS, 4 << 20);
     for (int r = 0; r < RANKS; r++) {
         struct local *me = &ranks[r];
-        cr_assert_eq(gy_segment_window_reserve(me->segment, 3, &me->error), GYRE_SUCCESS, "%s", me->error.text);
-        memset(gy_segment_window_data(me->segment, r, 3), r + 1, gy_segment_window_bytes(me->segment));
-        atomic_store(&gy_segment_window(me->segment, r, 3)->entered, (uint64_t)r + 100);
+        cr_assert_eq(gy_segment_region_reserve(me->segment, 3, &me->error), GYRE_SUCCESS, "%s", me->error.text);
+        memset(gy_segment_region_data(me->segment, r, 3), r + 1, gy_segment_region_bytes(me->segment));
+        atomic_store(&gy_segment_region(me->segment, r, 3)->entered, (uint64_t)r + 100);
         atomic_store(&gy_segment_rank(me->segment, r)->heartbeat, (uint64_t)r + 200);
         for (int to = 0; to < RANKS; to++) {
             void *ring;
@@ -228,10 +228,10 @@ Test(segment, everybody_sees_everybodys_areas, .timeout = 120)
     atomic_store(&gy_segment_notice(ranks[0].segment)->word, 77);
     for (int r = 0; r < RANKS; r++) {
         struct gy_segment *segment = ranks[(r + 3) % RANKS].segment;
-        unsigned char *data = gy_segment_window_data(segment, r, 3);
+        unsigned char *data = gy_segment_region_data(segment, r, 3);
         cr_assert_eq(data[0], r + 1);
-        cr_assert_eq(data[gy_segment_window_bytes(segment) - 1], r + 1);
-        cr_assert_eq(atomic_load(&gy_segment_window(segment, r, 3)->entered), (uint64_t)r + 100);
+        cr_assert_eq(data[gy_segment_region_bytes(segment) - 1], r + 1);
+        cr_assert_eq(atomic_load(&gy_segment_region(segment, r, 3)->entered), (uint64_t)r + 100);
         cr_assert_eq(atomic_load(&gy_segment_rank(segment, r)->heartbeat), (uint64_t)r + 200);
         cr_assert_eq(atomic_load(&gy_segment_rank(segment, r)->waiting_for), -1);
         for (int to = 0; to < RANKS; to++) {
@@ -444,13 +444,13 @@ Test(segment, no_space_is_an_error_and_not_a_signal, .timeout = 120)
         reservations_left = 0;
         full_errno = i ? ENOMEM : ENOSPC;
         expect_no_room(gy_segment_heap_alloc(mine, 4096, &memory, &error), &error);
-        expect_no_room(gy_segment_window_reserve(mine, 0, &error), &error);
+        expect_no_room(gy_segment_region_reserve(mine, 0, &error), &error);
         expect_no_room(gy_segment_ring(mine, 0, 1, &memory, &error), &error);
         cr_assert_null(memory);
     }
     reservations_left = INT_MAX; /* and when there is room again, it works again */
     cr_assert_eq(gy_segment_heap_alloc(mine, 4096, &memory, &error), GYRE_SUCCESS);
-    cr_assert_eq(gy_segment_window_reserve(mine, 0, &error), GYRE_SUCCESS);
+    cr_assert_eq(gy_segment_region_reserve(mine, 0, &error), GYRE_SUCCESS);
     free_all(2);
 }
 
@@ -573,7 +573,7 @@ Test(segment, who_was_given_nothing_asks_again, .timeout = 120)
     free_all(3);
 }
 
-/* The bell rings once per sleep, and only for sleepers; it is theirs, whoever else looks. */
+/* The doorbell rings once per sleep, and only for sleepers; it is theirs, whoever else looks. */
 Test(segment, doorbell, .timeout = 120)
 {
     create_good(2, 4 << 20);

@@ -19,13 +19,13 @@ static gyre_status run_long(struct gyre_comm *comm, const struct gy_call *call)
     gyre_status status;
     bool alone = !comm->ctx->active_first;
     status = alone ? gy_request_make(comm, call, &request) : gy_request_start(comm, call, &request);
-    if (status != GYRE_SUCCESS || (alone && gy_direct_run(request, &status)))
+    if (status != GYRE_SUCCESS || (alone && gy_shm_blocking_run(request, &status)))
         return status;
     if (alone)
         gy_request_launch(request);
     gy_wait(request);
     status = request->status;
-    bool uniform = request->ends != 0;
+    bool uniform = request->completion != 0;
     gy_request_recycle(request);
     if (status != GYRE_SUCCESS || !comm->verify)
         return status;
@@ -44,12 +44,12 @@ gyre_status gy_run(struct gyre_comm *comm, const struct gy_call *call)
         return comm->ctx->up->refuse(comm);
     if (gy_is_point_to_point(call->collective)
             ? gy_message_call(comm, call, &status)
-            : gy_tiny_call(comm, call, &status) || gy_swap_call(comm, call, &status) ||
-                  gy_direct_call(comm, call, &status) || gy_direct_rooted(comm, call, &status))
+            : gy_eager_call(comm, call, &status) || gy_eager_exchange_call(comm, call, &status) ||
+                  gy_shm_blocking_call(comm, call, &status) || gy_shm_blocking_rooted(comm, call, &status))
         return status;
-    gy_ways_begin(comm);
+    gy_tuner_begin(comm);
     status = run_long(comm, call);
-    gy_ways_end(comm, status == GYRE_SUCCESS);
+    gy_tuner_end(comm, status == GYRE_SUCCESS);
     return status;
 }
 
@@ -60,10 +60,10 @@ gyre_status gy_run_own(struct gyre_comm *comm, const struct gy_call *call)
     return gy_run(comm, &own);
 }
 
-bool gy_repeat_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p)
+bool gy_call_cache_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p)
 {
-    const struct gy_repeat *repeat = &comm->repeats[call->collective];
-    if (repeat->what == GY_KEPT_EXCHANGE)
-        return gy_repeat_exchange(comm, call, status_p);
-    return gy_is_repeat(comm, repeat, call) && !comm->ctx->active_first && repeat->direct(comm, call, status_p);
+    const struct gy_cached_call *cached = &comm->call_cache[call->collective];
+    if (cached->what == GY_CACHED_EXCHANGE)
+        return gy_call_cache_exchange(comm, call, status_p);
+    return gy_call_is_cached(comm, cached, call) && !comm->ctx->active_first && cached->direct(comm, call, status_p);
 }

@@ -5,74 +5,74 @@
 #include "core/mem.h"
 
 /* Of all communicators that keep nothing; never written. */
-static struct gy_repeat nothing[GY_COLLECTIVES];
+static struct gy_cached_call nothing[GY_COLLECTIVES];
 
-void gy_repeat_init(struct gyre_comm *comm)
+void gy_call_cache_init(struct gyre_comm *comm)
 {
-    comm->repeats = nothing;
+    comm->call_cache = nothing;
 }
 
-void gy_repeat_provide(struct gyre_comm *comm)
+void gy_call_cache_provide(struct gyre_comm *comm)
 {
-    struct gy_repeat *repeats = gy_alloc_zero(GY_COLLECTIVES, sizeof(*repeats));
-    if (repeats)
-        comm->repeats = repeats;
+    struct gy_cached_call *call_cache = gy_alloc_zero(GY_COLLECTIVES, sizeof(*call_cache));
+    if (call_cache)
+        comm->call_cache = call_cache;
 }
 
-void gy_repeat_fini(struct gyre_comm *comm)
+void gy_call_cache_fini(struct gyre_comm *comm)
 {
-    if (comm->repeats != nothing)
-        gy_free(comm->repeats);
+    if (comm->call_cache != nothing)
+        gy_free(comm->call_cache);
 }
 
-void gy_repeat_forget(struct gyre_comm *comm)
+void gy_call_cache_forget(struct gyre_comm *comm)
 {
-    if (comm->repeats == nothing)
+    if (comm->call_cache == nothing)
         return;
     for (int c = 0; c < GY_COLLECTIVES; c++)
-        comm->repeats[c].what = GY_KEPT_NOTHING;
+        comm->call_cache[c].what = GY_CACHED_NOTHING;
 }
 
 /* Where the buffers of a gather or scatter lie is another thing on the root, and they are always looked at. */
-static struct gy_repeat *keep(struct gyre_comm *comm, const struct gy_call *call)
+static struct gy_cached_call *keep(struct gyre_comm *comm, const struct gy_call *call)
 {
     enum gy_collective collective = call->collective;
-    struct gy_repeat *repeat = &comm->repeats[collective];
-    if (comm->ctx->bundle)
-        gy_bundle_keep(comm->ctx->bundle, &repeat->kind);
+    struct gy_cached_call *cached = &comm->call_cache[collective];
+    if (comm->ctx->eager_queue)
+        gy_eager_queue_keep(comm->ctx->eager_queue, &cached->kind);
     size_t block = call->count * gy_dtype_bytes(call->dtype), all = block * (size_t)comm->size;
     bool scatters = collective == GY_REDUCE_SCATTER || collective == GY_ALL_TO_ALL,
          gathers = collective == GY_ALL_GATHER || collective == GY_ALL_TO_ALL;
-    *repeat = (struct gy_repeat){.dtype = call->dtype,
-                                 .op = call->op,
-                                 .root = call->root,
-                                 .count = call->count,
-                                 .input_bytes = scatters ? all : block,
-                                 .output_bytes = gathers ? all : block,
-                                 .has_buffers = collective != GY_BARRIER,
-                                 .in_place = collective == GY_ALL_REDUCE || collective == GY_BROADCAST ||
-                                             collective == GY_REDUCE_TO};
-    return repeat;
+    *cached = (struct gy_cached_call){.dtype = call->dtype,
+                                      .op = call->op,
+                                      .root = call->root,
+                                      .count = call->count,
+                                      .input_bytes = scatters ? all : block,
+                                      .output_bytes = gathers ? all : block,
+                                      .has_buffers = collective != GY_BARRIER,
+                                      .in_place = collective == GY_ALL_REDUCE || collective == GY_BROADCAST ||
+                                                  collective == GY_REDUCE_TO};
+    return cached;
 }
 
-void gy_repeat_keep(struct gyre_comm *comm, const struct gy_call *call, const struct gy_arrival *shape,
-                    const struct gy_exchange_kind *kind)
+void gy_call_cache_keep(struct gyre_comm *comm, const struct gy_call *call, const struct gy_call_signature *shape,
+                        const struct gy_exchange_kind *kind)
 {
-    if (comm->repeats == nothing || call->collective == GY_GATHER_TO || call->collective == GY_SCATTER_FROM)
+    if (comm->call_cache == nothing || call->collective == GY_GATHER_TO || call->collective == GY_SCATTER_FROM)
         return;
-    struct gy_repeat *repeat = keep(comm, call);
-    repeat->what = GY_KEPT_EXCHANGE;
-    repeat->kind = *kind;
-    repeat->shape = *shape;
-    repeat->exchange = gy_exchange_of(comm, &repeat->kind, &repeat->shape, 0, NULL, NULL);
-    repeat->owned = gy_exchange_owned(&repeat->exchange);
+    struct gy_cached_call *cached = keep(comm, call);
+    cached->what = GY_CACHED_EXCHANGE;
+    cached->kind = *kind;
+    cached->shape = *shape;
+    cached->exchange = gy_exchange_of(comm, &cached->kind, &cached->shape, 0, NULL, NULL);
+    cached->owned = gy_exchange_owned(&cached->exchange);
 }
 
-void gy_repeat_keep_direct(struct gyre_comm *comm, const struct gy_call *call, gy_repeat_func func)
+void gy_call_cache_keep_direct(struct gyre_comm *comm, const struct gy_call *call, gy_call_cache_func func)
 {
-    if (comm->repeats == nothing)
+    if (comm->call_cache == nothing)
         return;
-    struct gy_repeat *repeat = keep(comm, call);
-    repeat->what = GY_KEPT_DIRECT;
-    repeat->direct = func;
+    struct gy_cached_call *cached = keep(comm, call);
+    cached->what = GY_CACHED_SHM_BLOCKING;
+    cached->direct = func;
 }

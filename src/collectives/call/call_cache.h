@@ -17,24 +17,24 @@
 #include "core/base.h"
 
 struct gyre_comm;
-struct gy_arrival;
+struct gy_call_signature;
 struct gy_call;
 struct gy_exchange_kind;
-struct gy_repeat;
+struct gy_cached_call;
 struct gyre_request;
 
 /* A new communicator keeps nothing and has no room for it. */
-void gy_repeat_init(struct gyre_comm *comm);
-void gy_repeat_fini(struct gyre_comm *comm);
-/* It has a window now, by which such calls go: makes room for one of each collective. Without memory it goes on keeping nothing. */
-void gy_repeat_provide(struct gyre_comm *comm);
-void gy_repeat_forget(struct gyre_comm *comm);
+void gy_call_cache_init(struct gyre_comm *comm);
+void gy_call_cache_fini(struct gyre_comm *comm);
+/* It has a region now, by which such calls go: makes room for one of each collective. Without memory it goes on keeping nothing. */
+void gy_call_cache_provide(struct gyre_comm *comm);
+void gy_call_cache_forget(struct gyre_comm *comm);
 /* A call, blocking or not, that was found to be such an exchange, its arguments right. */
-void gy_repeat_keep(struct gyre_comm *comm, const struct gy_call *call, const struct gy_arrival *shape,
-                    const struct gy_exchange_kind *kind);
+void gy_call_cache_keep(struct gyre_comm *comm, const struct gy_call *call, const struct gy_call_signature *shape,
+                        const struct gy_exchange_kind *kind);
 /* One that a function does which needs to find out nothing of it any more, likewise; false of that: this time it does not, and nothing has
  * happened. */
-typedef bool (*gy_repeat_func)(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p);
-void gy_repeat_keep_direct(struct gyre_comm *comm, const struct gy_call *call, gy_repeat_func func);
+typedef bool (*gy_call_cache_func)(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p);
+void gy_call_cache_keep_direct(struct gyre_comm *comm, const struct gy_call *call, gy_call_cache_func func);
 
 #endif

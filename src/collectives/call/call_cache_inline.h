@@ -6,92 +6,94 @@
 #include "collectives/call/call_cache.h"
 #include "collectives/shm/eager.h"
 
-struct gy_repeat {
-    enum { GY_KEPT_NOTHING, GY_KEPT_EXCHANGE, GY_KEPT_DIRECT } what;
+struct gy_cached_call {
+    enum { GY_CACHED_NOTHING, GY_CACHED_EXCHANGE, GY_CACHED_SHM_BLOCKING } what;
     gyre_dtype dtype;
     gyre_op op;
     int root;
     size_t count;
     size_t input_bytes, output_bytes;
     bool has_buffers, in_place; /* both must be there; they may be the same */
-    gy_repeat_func direct;      /* what does it, unless it is an exchange */
+    gy_call_cache_func direct;  /* what does it, unless it is an exchange */
     struct gy_owned owned;      /* what that fetches for writing */
     struct gy_exchange_kind kind;
-    struct gy_arrival shape;
+    struct gy_call_signature shape;
     struct gy_exchange exchange;
 };
 
 /* All of it is compared at once: it is equal most often. */
-static inline bool gy_repeat_is_like(const struct gy_repeat *repeat, const struct gy_call *call)
+static inline bool gy_call_cache_is_like(const struct gy_cached_call *cached, const struct gy_call *call)
 {
-    bool differs = (repeat->count != call->count) | (repeat->dtype != call->dtype) | (repeat->op != call->op) |
-                   (repeat->root != call->root) | call->varying;
-    return repeat->what != GY_KEPT_NOTHING && !differs;
+    bool differs = (cached->count != call->count) | (cached->dtype != call->dtype) | (cached->op != call->op) |
+                   (cached->root != call->root) | call->varying;
+    return cached->what != GY_CACHED_NOTHING && !differs;
 }
 
-static inline bool gy_repeat_has_buffers(const struct gy_repeat *repeat, const struct gy_call *call)
+static inline bool gy_call_cache_has_buffers(const struct gy_cached_call *cached, const struct gy_call *call)
 {
     const void *in = call->input, *out = call->output;
-    bool there = (in && out) || !repeat->has_buffers;
-    return there && (gy_buffers_lie_apart(in, repeat->input_bytes, out, repeat->output_bytes) ||
-                     (in == out && repeat->in_place));
+    bool there = (in && out) || !cached->has_buffers;
+    return there && (gy_buffers_lie_apart(in, cached->input_bytes, out, cached->output_bytes) ||
+                     (in == out && cached->in_place));
 }
 
 /* Whatever has failed is found again, and told, by who looks at a first call. */
-static inline bool gy_repeat_is_usual(const struct gy_context *ctx)
+static inline bool gy_call_cache_is_usual(const struct gy_context *ctx)
 {
     return ctx->generation == atomic_load_explicit(&gy_fork_generation, memory_order_relaxed) && !ctx->closed &&
            ctx->idle && gy_overlay_is_quiet(ctx->overlay);
 }
 
-static inline bool gy_is_repeat(const struct gyre_comm *comm, const struct gy_repeat *repeat,
-                                const struct gy_call *call)
+static inline bool gy_call_is_cached(const struct gyre_comm *comm, const struct gy_cached_call *cached,
+                                     const struct gy_call *call)
 {
-    return gy_repeat_is_like(repeat, call) && gy_repeat_has_buffers(repeat, call) && gy_repeat_is_usual(comm->ctx);
+    return gy_call_cache_is_like(cached, call) && gy_call_cache_has_buffers(cached, call) &&
+           gy_call_cache_is_usual(comm->ctx);
 }
 
 /* What the next exchange writes first is fetched before anything else: a peer may have to give lines up. */
-static inline struct gy_exchange *gy_repeat_next(struct gyre_comm *comm, struct gy_repeat *repeat)
+static inline struct gy_exchange *gy_call_cache_next(struct gyre_comm *comm, struct gy_cached_call *cached)
 {
-    repeat->exchange.number = comm->inline_started + 1;
-    gy_exchange_fetch_owned(&repeat->exchange, repeat->owned);
-    return &repeat->exchange;
+    cached->exchange.number = comm->inline_started + 1;
+    gy_exchange_fetch_owned(&cached->exchange, cached->owned);
+    return &cached->exchange;
 }
 
 /* Of what the call repeats, with its buffers; NULL: it is no exchange that has been kept. */
-static inline struct gy_exchange *gy_repeat_take(struct gyre_comm *comm, struct gy_repeat *repeat,
-                                                 const struct gy_call *call)
+static inline struct gy_exchange *gy_call_cache_take(struct gyre_comm *comm, struct gy_cached_call *cached,
+                                                     const struct gy_call *call)
 {
-    if (repeat->what != GY_KEPT_EXCHANGE)
+    if (cached->what != GY_CACHED_EXCHANGE)
         return NULL;
-    struct gy_exchange *it = gy_repeat_next(comm, repeat);
-    if (!gy_is_repeat(comm, repeat, call))
+    struct gy_exchange *it = gy_call_cache_next(comm, cached);
+    if (!gy_call_is_cached(comm, cached, call))
         return NULL;
     it->input = call->input;
     it->output = call->output;
     return it;
 }
 
-/* gy_repeat_call of an exchange alone. */
-static inline bool gy_repeat_exchange(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p)
+/* gy_call_cache_call of an exchange alone. */
+static inline bool gy_call_cache_exchange(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p)
 {
-    struct gy_repeat *repeat = &comm->repeats[call->collective];
-    struct gy_exchange *it = gy_repeat_take(comm, repeat, call);
+    struct gy_cached_call *cached = &comm->call_cache[call->collective];
+    struct gy_exchange *it = gy_call_cache_take(comm, cached, call);
     if (!it || comm->ctx->active_first)
         return false;
-    *status_p = gy_tiny_exchange(it, &repeat->shape);
+    *status_p = gy_eager_exchange(it, &cached->shape);
     return true;
 }
 
 /* The same of a start. */
-static inline bool gy_repeat_start(struct gyre_comm *comm, const struct gy_call *call, struct gyre_request **request_p)
+static inline bool gy_call_cache_start(struct gyre_comm *comm, const struct gy_call *call,
+                                       struct gyre_request **request_p)
 {
-    struct gy_repeat *repeat = &comm->repeats[call->collective];
-    struct gy_exchange *it = comm->size > 1 ? gy_repeat_take(comm, repeat, call)
+    struct gy_cached_call *cached = &comm->call_cache[call->collective];
+    struct gy_exchange *it = comm->size > 1 ? gy_call_cache_take(comm, cached, call)
                                             : NULL; /* alone there is no queue for it */
     if (!it)
         return false;
-    *request_p = gy_tiny_begin(it, &repeat->shape);
+    *request_p = gy_eager_begin(it, &cached->shape);
     return true;
 }
 

@@ -6,7 +6,7 @@
  * the middle of its exchange, so that clocks and verdicts are the same for all.
  *
  * A start shows its contribution likewise. Where nothing else is under way and the others have been faster, that was all: its
- * request is over before anybody has it. Else it leaves a note in the bundle (eager_queue.h), or, behind anything else, a request that
+ * request is over before anybody has it. Else it leaves a note in the eager queue (eager_queue.h), or, behind anything else, a request that
  * holds nothing but its place in the queue. Whoever has a turn completes as much of that as has come: a start itself, when it needs
  * the place, so that of many in flight the first are over before the last are started; and a wait, all that is there at once. */
 #include "collectives/call/call_cache.h"
@@ -30,12 +30,12 @@ static gyre_status go_on(const struct gy_exchange *it, bool shown, int next)
 {
     struct gyre_request *r = gy_request_adopt(it, shown);
     gy_recorder_note(gy_recorder_at(&it->comm->recorder, r->record), gy_now());
-    r->tiny_next = next;
+    r->eager_next = next;
     gy_wait(r);
     gyre_status status = r->status;
     gy_request_recycle(r);
     if (gy_exchange_asks(it))
-        gy_ways_end(it->comm, status == GYRE_SUCCESS);
+        gy_tuner_end(it->comm, status == GYRE_SUCCESS);
     return status;
 }
 
@@ -43,9 +43,9 @@ static bool wait_for_room(const struct gy_exchange *it)
 {
     int peer;
     enum gy_answer answer = gy_exchange_room(it, &peer);
-    struct gy_patience patience = gy_patience_of(it->comm->ctx);
+    struct gy_spin spinning = gy_spin_of(it->comm->ctx);
     for (; answer == GY_NOT_YET; answer = gy_exchange_room(it, &peer))
-        if (!gy_patient(&patience))
+        if (!gy_spin_policy(&spinning))
             return false;
     return answer == GY_YES;
 }
@@ -55,7 +55,7 @@ static bool wait_for_room(const struct gy_exchange *it)
 static bool may_stay(const struct gy_exchange *it, int peer)
 {
     const struct gyre_comm *comm = it->comm;
-    if (!gy_patience_is_apart(comm, peer))
+    if (!gy_spin_is_apart(comm, peer))
         return false;
     for (int p = peer + 1; p < it->kind->awaited.end; p++)
         if (p != comm->rank && !gy_cores_apart(comm, p) && !gy_exchange_published(comm, p, it->number))
@@ -63,19 +63,19 @@ static bool may_stay(const struct gy_exchange *it, int peer)
     return true;
 }
 
-static bool wait_for(const struct gy_exchange *it, int peer, struct gy_patience *patience)
+static bool wait_for(const struct gy_exchange *it, int peer, struct gy_spin *spinning)
 {
     const struct gyre_comm *comm = it->comm;
     if (gy_exchange_published(comm, peer, it->number))
         return true;
     if (may_stay(it, peer))
-        patience->spins = GY_PATIENT_SPINS_APART;
-    else if (comm->ctx->crowded && patience->spins > GY_PATIENT_SPINS_CROWDED)
-        patience->spins = GY_PATIENT_SPINS_CROWDED;
+        spinning->spins = GY_SPIN_SPINS_APART;
+    else if (comm->ctx->oversubscribed && spinning->spins > GY_SPIN_SPINS_CROWDED)
+        spinning->spins = GY_SPIN_SPINS_CROWDED;
     const struct gy_span expected = gy_exchange_expected(it, peer);
     while (!gy_exchange_published(comm, peer, it->number)) {
         gy_span_expect(expected);
-        if (!gy_patient(patience))
+        if (!gy_spin_policy(spinning))
             return false;
     }
     return true;
@@ -84,36 +84,36 @@ static bool wait_for(const struct gy_exchange *it, int peer, struct gy_patience 
 /* Waits for those that it awaits, from `*next_p` on; false: somebody keeps it waiting, or means something else. */
 static inline bool wait_for_all(const struct gy_exchange *it, int *next_p)
 {
-    struct gy_patience patience = gy_patience_of(it->comm->ctx);
+    struct gy_spin spinning = gy_spin_of(it->comm->ctx);
     for (; *next_p < it->kind->awaited.end; ++*next_p) {
         if (*next_p == it->comm->rank)
             continue;
-        if (!wait_for(it, *next_p, &patience) || gy_exchange_verify(it, *next_p) != GY_YES)
+        if (!wait_for(it, *next_p, &spinning) || gy_exchange_verify(it, *next_p) != GY_YES)
             return false;
     }
     return true;
 }
 
 /* Compiled for each form: between two near cores a line's way takes no longer than what the longer ones need beside. */
-static inline __attribute__((always_inline)) gyre_status exchange(struct gy_exchange *it, struct gy_arrival *shape,
-                                                                  const enum form form)
+static inline __attribute__((always_inline)) gyre_status exchange(struct gy_exchange *it,
+                                                                  struct gy_call_signature *shape, const enum form form)
 {
     struct gyre_comm *comm = it->comm;
     const bool asks = form == ASKED && gy_exchange_asks(it);
     it->number = ++comm->inline_started;
     shape->sequence = ++comm->sequence;
     if (asks)
-        gy_ways_begin(comm);
-    bool room = (form != ASKED && comm->inline_seen + GY_WINDOW_AHEAD >= it->number) || wait_for_room(it);
+        gy_tuner_begin(comm);
+    bool room = (form != ASKED && comm->inline_seen + GY_REGION_AHEAD >= it->number) || wait_for_room(it);
     if (room) {
         show_as(it, form);
         if (form == LINE)
             gy_exchange_expect_of(comm, it->kind->awaited); /* so that what is there comes meanwhile */
-        gy_window_wake(comm);
+        gy_slot_wake(comm);
     }
     struct gyre_page_record *record = gy_recorder_begin_full(&comm->recorder, shape);
     count_bytes(it);
-    gy_window_arrive(comm, shape, NULL);
+    gy_signature_publish(comm, shape, NULL);
     gy_cores_show(comm);
     int next = it->kind->awaited.first;
     if (!room)
@@ -137,14 +137,14 @@ static inline __attribute__((always_inline)) gyre_status exchange(struct gy_exch
         complete(it, &operation, canonical);
     leave_mode(it, saved);
     if (asks)
-        gy_ways_end(comm, true);
+        gy_tuner_end(comm, true);
     gy_recorder_done(&comm->recorder, record);
     if ((it->number & (GY_LOOK_EVERY - 1)) == 0)
-        gy_look_around(comm->ctx);
+        gy_progress_occasional(comm->ctx);
     return GYRE_SUCCESS;
 }
 
-gyre_status gy_tiny_exchange(struct gy_exchange *it, struct gy_arrival *shape)
+gyre_status gy_eager_exchange(struct gy_exchange *it, struct gy_call_signature *shape)
 {
     switch (form_of(it)) {
     case LINE: return exchange(it, shape, LINE);
@@ -153,13 +153,13 @@ gyre_status gy_tiny_exchange(struct gy_exchange *it, struct gy_arrival *shape)
     }
 }
 
-bool gy_tiny_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p)
+bool gy_eager_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p)
 {
-    struct gy_arrival shape;
+    struct gy_call_signature shape;
     struct gy_exchange_kind kind;
     if (comm->ctx->active_first || !gy_eager_find_kind(comm, call, &shape, &kind))
         return false;
     struct gy_exchange it = gy_exchange_of(comm, &kind, &shape, 0, call->input, call->output);
-    *status_p = gy_tiny_exchange(&it, &shape);
+    *status_p = gy_eager_exchange(&it, &shape);
     return true;
 }

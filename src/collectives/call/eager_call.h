@@ -6,6 +6,6 @@
 
 /* The blocking call, start to end without a request;
  * false: this call takes the general path, and nothing has happened yet. */
-bool gy_tiny_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p);
+bool gy_eager_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p);
 
 #endif

@@ -5,13 +5,13 @@
 #include "collectives/engine/request.h"
 
 /* Is a call of this shape, of elements of so many bytes, exchanged directly? The same on every rank. */
-bool gy_tiny_fits(struct gyre_comm *comm, const struct gy_arrival *shape, size_t element);
+bool gy_eager_fits(struct gyre_comm *comm, const struct gy_call_signature *shape, size_t element);
 /* The algorithm that stands in the shape of a call that is; false: it is not. */
-bool gy_tiny_algorithm(struct gyre_comm *comm, const struct gy_call *call, enum gy_algorithm *algorithm_p);
+bool gy_eager_algorithm(struct gyre_comm *comm, const struct gy_call *call, enum gy_algorithm *algorithm_p);
 /* Is there nothing unusual about the call: a communicator that is in use, counts that are the same everywhere, an operation of
  * the kernels, nobody who compares or asks to be shown? */
-bool gy_tiny_is_plain(const struct gyre_comm *comm, const struct gy_call *call);
+bool gy_eager_is_plain(const struct gyre_comm *comm, const struct gy_call *call);
 /* Bytes of the largest contribution that is exchanged directly; −1: none. */
-int32_t gy_tiny_most(struct gyre_comm *comm, enum gy_collective collective);
+int32_t gy_eager_limit(struct gyre_comm *comm, enum gy_collective collective);
 
 #endif

@@ -6,15 +6,15 @@
 #include "collectives/shm/autotune.h"
 #include "collectives/shm/eager.h"
 
-_Static_assert(GY_CLAIMED_LEAST <= GY_ASKED_LEAST && GY_CLAIMED_LEAST <= GY_WINDOW_SHORT, "below it there is one way");
+_Static_assert(GY_CLAIMED_LEAST <= GY_ASKED_LEAST && GY_CLAIMED_LEAST <= GY_REGION_SHORT, "below it there is one way");
 
 /* Is it among those that may be shown before the first of them is complete? See eager.h. */
 static inline bool has_its_turn(const struct gy_exchange *it)
 {
     const struct gyre_comm *comm = it->comm;
-    if (it->kind->bytes > GY_WINDOW_SHORT)
+    if (it->kind->bytes > GY_REGION_SHORT)
         return it->number == comm->inline_done + 1;
-    return it->number <= comm->inline_done + GY_WINDOW_AHEAD && comm->inline_alone <= comm->inline_done;
+    return it->number <= comm->inline_done + GY_REGION_AHEAD && comm->inline_alone <= comm->inline_done;
 }
 
 /* exchanges of many in flight whose lines are asked for before they are looked at */
@@ -28,20 +28,20 @@ static inline __attribute__((always_inline)) bool may_be_shown(const struct gy_e
 /* How a vector of its own place is given; a line is given as it is. */
 static inline void decide(struct gy_exchange *it)
 {
-    enum gy_giving giving = gy_exchange_asks(it)     ? gy_ways_exchanged(it->comm, it->shape, it->kind->bytes)
-                            : gy_exchange_claims(it) ? GY_GIVEN_CLAIMED
-                                                     : GY_GIVEN_SLOTS;
-    it->past = giving == GY_GIVEN_PAST;
-    it->claims = giving == GY_GIVEN_CLAIMED;
+    enum gy_shm_variant variant = gy_exchange_asks(it)     ? gy_tuner_exchange(it->comm, it->shape, it->kind->bytes)
+                                  : gy_exchange_claims(it) ? GY_SHM_SLOT_PREFETCHW
+                                                           : GY_SHM_SLOT;
+    it->nontemporal = variant == GY_SHM_SLOT_NT;
+    it->claims = variant == GY_SHM_SLOT_PREFETCHW;
     it->kept = gy_exchange_keeps(it);
 }
 
 static inline void show(struct gy_exchange *it)
 {
-    if (it->kind->bytes > GY_WINDOW_INLINE)
+    if (it->kind->bytes > GY_REGION_INLINE)
         decide(it);
     gy_exchange_publish(it);
-    if (it->kind->bytes > GY_WINDOW_SHORT)
+    if (it->kind->bytes > GY_REGION_SHORT)
         it->comm->inline_alone = it->number;
 }
 
@@ -105,7 +105,7 @@ enum form { LINE, PLAIN, ASKED };
 
 static inline enum form form_of(const struct gy_exchange *it)
 {
-    return it->kind->bytes <= GY_WINDOW_INLINE ? LINE : it->kind->bytes < GY_CLAIMED_LEAST ? PLAIN : ASKED;
+    return it->kind->bytes <= GY_REGION_INLINE ? LINE : it->kind->bytes < GY_CLAIMED_LEAST ? PLAIN : ASKED;
 }
 
 static inline void show_as(struct gy_exchange *it, const enum form form)
@@ -119,7 +119,7 @@ static inline void show_as(struct gy_exchange *it, const enum form form)
 }
 
 /* Finds out what a call is, for those like it, too; the shape's number is still to come. False: it is no direct exchange. */
-bool gy_eager_find_kind(struct gyre_comm *comm, const struct gy_call *call, struct gy_arrival *shape_p,
+bool gy_eager_find_kind(struct gyre_comm *comm, const struct gy_call *call, struct gy_call_signature *shape_p,
                         struct gy_exchange_kind *kind_p);
 /* The exchange has its numbers and its record, and needs nothing else: it becomes an active request. There is an idle one, and a plan. begun: it
  * has been shown. */

@@ -6,28 +6,28 @@
 
 #include <string.h>
 
-/* Is the direct path open? Whatever is unusual takes the general one: a first call, which makes plan, window and request, an
+/* Is the direct path open? Whatever is unusual takes the general one: a first call, which makes plan, region and request, an
  * operation that needs more than kernels, or a choice that is to be shown. */
 static bool is_open(struct gyre_comm *comm, const struct gy_call *call)
 {
     enum gy_collective collective = call->collective;
-    if (!gy_tiny_is_plain(comm, call) || collective >= GY_SEND_TO || call->count > GY_WINDOW_VECTOR)
+    if (!gy_eager_is_plain(comm, call) || collective >= GY_SEND_TO || call->count > GY_REGION_VECTOR)
         return false;
-    return gy_tiny_most(comm, collective) >= 0 &&
-           (comm->plans[collective][comm->tiny[collective].algorithm] ||
-            gy_comm_plan(comm, collective, (enum gy_algorithm)comm->tiny[collective].algorithm, 0));
+    return gy_eager_limit(comm, collective) >= 0 &&
+           (comm->plans[collective][comm->eager[collective].algorithm] ||
+            gy_comm_plan(comm, collective, (enum gy_algorithm)comm->eager[collective].algorithm, 0));
 }
 
-bool gy_eager_find_kind(struct gyre_comm *comm, const struct gy_call *call, struct gy_arrival *shape_p,
+bool gy_eager_find_kind(struct gyre_comm *comm, const struct gy_call *call, struct gy_call_signature *shape_p,
                         struct gy_exchange_kind *kind_p)
 {
     if (!is_open(comm, call) || !gy_recorder_provide(&comm->recorder))
         return false;
-    *shape_p = gy_shape_of(call, (enum gy_algorithm)comm->tiny[call->collective].algorithm, comm->size);
+    *shape_p = gy_shape_of(call, (enum gy_algorithm)comm->eager[call->collective].algorithm, comm->size);
     *kind_p = gy_exchange_kind_of(comm, shape_p, gy_dtype_bytes(call->dtype));
-    if ((int64_t)kind_p->bytes > comm->tiny[call->collective].most)
+    if ((int64_t)kind_p->bytes > comm->eager[call->collective].most)
         return false;
-    gy_repeat_keep(comm, call, shape_p, kind_p);
+    gy_call_cache_keep(comm, call, shape_p, kind_p);
     return true;
 }
 
@@ -36,10 +36,10 @@ struct gyre_request *gy_request_adopt(const struct gy_exchange *it, bool begun)
     struct gyre_comm *comm = it->comm;
     struct gyre_request *r = gy_request_opened(comm);
     /* In two: of more at once compilers make a string instruction, which takes longer than all the rest of this. */
-    memset(&r->tiny_next, 0, offsetof(struct gyre_request, offer) - offsetof(struct gyre_request, tiny_next));
+    memset(&r->eager_next, 0, offsetof(struct gyre_request, offer) - offsetof(struct gyre_request, eager_next));
     r->offer = (struct gy_offer){0};
     r->plan = comm->plans[it->shape->collective][it->shape->algorithm];
-    gy_arrival_copy(&r->shape, it->shape);
+    gy_signature_copy(&r->shape, it->shape);
     r->input = it->input;
     r->output = it->output;
     r->operation = gy_exchange_operation(it);

@@ -8,7 +8,7 @@
 #include "collectives/engine/spin.h"
 #include "collectives/shm/slots.h"
 
-#define GY_TINY_EXPECTED 3
+#define GY_EAGER_EXPECTED 3
 
 /* Has it come? What is no match is left to the request's turns. */
 static inline bool has_come_from(const struct gy_exchange *it, int peer)
@@ -53,38 +53,38 @@ static inline __attribute__((always_inline)) bool end_at_once(const struct gy_ex
 }
 
 /* All of a start but its request. True: that was all, it is over. Compiled for each form, as exchange() is. */
-static inline __attribute__((always_inline)) bool begin_as(struct gy_exchange *it, struct gy_arrival *shape,
+static inline __attribute__((always_inline)) bool begin_as(struct gy_exchange *it, struct gy_call_signature *shape,
                                                            bool canonical, bool *shown_p, const enum form form)
 {
     struct gyre_comm *comm = it->comm;
     /* Those before it may well be over by now, and room is to be made for this one. */
-    if (comm->inline_started - comm->inline_done >= GY_WINDOW_AHEAD && comm->window_first && comm->window_first->tiny)
-        comm->ctx->up->advance(comm->window_first);
+    if (comm->inline_started - comm->inline_done >= GY_REGION_AHEAD && comm->region_first && comm->region_first->eager)
+        comm->ctx->up->advance(comm->region_first);
     it->number = ++comm->inline_started;
     shape->sequence = ++comm->sequence;
-    bool now = !comm->window_next && may_be_shown(it);
+    bool now = !comm->region_next && may_be_shown(it);
     if (now) {
         show_as(it, form);
-        gy_exchange_expect_next(comm, it->kind->awaited, GY_TINY_EXPECTED);
-        gy_window_wake(comm);
+        gy_exchange_expect_next(comm, it->kind->awaited, GY_EAGER_EXPECTED);
+        gy_slot_wake(comm);
     }
     struct gyre_page_record *record = gy_recorder_begin_full(&comm->recorder, shape);
     count_bytes(it);
     gy_cores_show(comm);
     if (gy_request_stands_behind(comm))
-        gy_window_arrive(comm, shape, NULL);
+        gy_signature_publish(comm, shape, NULL);
     *shown_p = now;
     return now && end_at_once(it, canonical, record);
 }
 
-static __attribute__((noinline)) bool begin_longer(struct gy_exchange *it, struct gy_arrival *shape, bool canonical,
-                                                   bool *shown_p)
+static __attribute__((noinline)) bool begin_longer(struct gy_exchange *it, struct gy_call_signature *shape,
+                                                   bool canonical, bool *shown_p)
 {
     return form_of(it) == PLAIN ? begin_as(it, shape, canonical, shown_p, PLAIN)
                                 : begin_as(it, shape, canonical, shown_p, ASKED);
 }
 
-static inline __attribute__((always_inline)) bool begin(struct gy_exchange *it, struct gy_arrival *shape,
+static inline __attribute__((always_inline)) bool begin(struct gy_exchange *it, struct gy_call_signature *shape,
                                                         bool canonical, bool *shown_p)
 {
     return form_of(it) == LINE ? begin_as(it, shape, canonical, shown_p, LINE)
@@ -95,7 +95,7 @@ static inline __attribute__((always_inline)) bool begin(struct gy_exchange *it, 
 static void wait_in_queue(struct gyre_request *r)
 {
     if (r->comm->arrived < r->shape.sequence)
-        gy_request_arrive(r->comm);
+        gy_request_publish_signature(r->comm);
     if (!r->previous)
         gy_request_note_beginning(r); /* those behind it when they are the first */
 }
@@ -103,20 +103,20 @@ static void wait_in_queue(struct gyre_request *r)
 static void end_start(const struct gy_exchange *it)
 {
     if ((it->number & (GY_LOOK_EVERY - 1)) == 0)
-        gy_look_around(it->comm->ctx);
-    gy_driver_wake(it->comm->ctx);
+        gy_progress_occasional(it->comm->ctx);
+    gy_progress_wake(it->comm->ctx);
 }
 
-struct gyre_request *gy_tiny_begin(struct gy_exchange *it, struct gy_arrival *shape)
+struct gyre_request *gy_eager_begin(struct gy_exchange *it, struct gy_call_signature *shape)
 {
     struct gyre_comm *comm = it->comm;
     struct gyre_request *r;
     bool shown;
     if (begin(it, shape, gy_comm_canonical(comm), &shown)) {
         r = gy_request_ended(comm);
-    } else if (shown && gy_bundle_takes(comm)) {
+    } else if (shown && gy_eager_queue_takes(comm)) {
         r = gy_request_opened(comm);
-        gy_bundle_add(it, r, gy_comm_canonical(comm));
+        gy_eager_queue_add(it, r, gy_comm_canonical(comm));
     } else {
         r = gy_request_adopt(it, shown);
         wait_in_queue(r);
@@ -125,22 +125,22 @@ struct gyre_request *gy_tiny_begin(struct gy_exchange *it, struct gy_arrival *sh
     return r;
 }
 
-bool gy_tiny_restart(struct gyre_request *r)
+bool gy_eager_restart(struct gyre_request *r)
 {
     const struct gyre_comm *comm = r->comm;
     struct gy_exchange *it = &r->exchange;
     bool shown;
     bool plain = r->operation.op < GYRE_PREMUL_SUM && !comm->verify && !comm->attributes.uniform &&
                  gy_recorder_is_full(&comm->recorder);
-    if (!r->tiny || !plain) /* what was one the last time is one */
+    if (!r->eager || !plain) /* what was one the last time is one */
         return false;
     it->number = comm->inline_started + 1;
     gy_exchange_fetch_owned(it, gy_exchange_owned(it));
     bool over = begin(it, &r->shape, r->canonical, &shown);
     r->record = comm->recorder.page->started;
-    if (!over && shown && gy_bundle_takes(comm)) {
+    if (!over && shown && gy_eager_queue_takes(comm)) {
         gy_request_open(r);
-        gy_bundle_add(it, r, r->canonical);
+        gy_eager_queue_add(it, r, r->canonical);
     } else if (!over) {
         gy_request_queue(r, shown);
         wait_in_queue(r);
@@ -149,14 +149,14 @@ bool gy_tiny_restart(struct gyre_request *r)
     return true;
 }
 
-bool gy_tiny_start(struct gyre_comm *comm, const struct gy_call *call, struct gyre_request **request_p)
+bool gy_eager_start(struct gyre_comm *comm, const struct gy_call *call, struct gyre_request **request_p)
 {
-    struct gy_arrival shape;
+    struct gy_call_signature shape;
     struct gy_exchange_kind kind;
     if (comm->size < 2 ||
         !gy_eager_find_kind(comm, call, &shape, &kind)) /* alone there is no queue, and nothing to wait for */
         return false;
     struct gy_exchange it = gy_exchange_of(comm, &kind, &shape, 0, call->input, call->output);
-    *request_p = gy_tiny_begin(&it, &shape);
+    *request_p = gy_eager_begin(&it, &shape);
     return true;
 }

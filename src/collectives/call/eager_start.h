@@ -5,8 +5,8 @@
 #include "collectives/engine/request.h"
 
 /* A call that does not block, with a request that holds nothing; false: it takes the general path, and nothing has happened yet. */
-bool gy_tiny_start(struct gyre_comm *comm, const struct gy_call *call, struct gyre_request **request_p);
+bool gy_eager_start(struct gyre_comm *comm, const struct gy_call *call, struct gyre_request **request_p);
 /* The same of one that has been such an exchange before. */
-bool gy_tiny_restart(struct gyre_request *request);
+bool gy_eager_restart(struct gyre_request *request);
 
 #endif

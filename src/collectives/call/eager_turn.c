@@ -5,17 +5,17 @@
 #include "collectives/call/eager_queue.h"
 #include "collectives/shm/slots.h"
 
-void gy_tiny_show(struct gyre_comm *comm)
+void gy_eager_show(struct gyre_comm *comm)
 {
     bool any = false;
-    for (struct gyre_request *r; (r = comm->window_next) && r->tiny; comm->window_next = r->next_window) {
+    for (struct gyre_request *r; (r = comm->region_next) && r->eager; comm->region_next = r->next_window) {
         if (!may_be_shown(&r->exchange))
             break;
         show(&r->exchange);
         r->begun = any = true;
     }
     if (any)
-        gy_window_wake(comm);
+        gy_slot_wake(comm);
 }
 
 /* The floating-point mode of those that a turn completes one after the other: reading it takes as long as adding a line up. */
@@ -46,7 +46,7 @@ static inline void enter_once(struct mode *mode, const struct gy_exchange *it)
 static bool miss(struct gyre_request *r, int p, enum gy_answer answer)
 {
     gy_request_note_beginning(r);
-    r->tiny_next = r->waiting_for = p;
+    r->eager_next = r->waiting_for = p;
     return answer == GY_NO;
 }
 
@@ -66,7 +66,7 @@ static bool advance(struct gyre_request *r, struct mode *mode)
     const struct gy_exchange *it = &r->exchange;
     if (!r->begun)
         return gy_exchange_room(it, &r->waiting_for) == GY_NO;
-    int peer = r->tiny_next;
+    int peer = r->eager_next;
     enum gy_answer answer = look_from(it, &peer);
     if (answer != GY_YES)
         return miss(r, peer, answer);
@@ -76,46 +76,46 @@ static bool advance(struct gyre_request *r, struct mode *mode)
         gy_request_finish_light(r);
     } else {
         leave_once(mode);
-        gy_request_through(r);
+        gy_request_locally_complete(r);
     }
     return true;
 }
 
-/* The same of those in the bundle, in their order. */
-static bool advance_bundle(struct gy_bundle *bundle, struct mode *mode)
+/* The same of those in the eager queue, in their order. */
+static bool advance_queue(struct gy_eager_queue *eager_queue, struct mode *mode)
 {
     bool moved = false;
-    for (; bundle->count > 0; moved = true) {
-        const struct gy_note *note = gy_bundle_note(bundle, 0);
+    for (; eager_queue->count > 0; moved = true) {
+        const struct gy_note *note = gy_eager_queue_at(eager_queue, 0);
         const struct gy_exchange *it = &note->exchange;
         int peer = it->kind->awaited.first;
         enum gy_answer answer = look_from(it, &peer);
         if (answer != GY_YES) {
-            gy_bundle_miss(bundle, peer);
+            gy_eager_queue_miss(eager_queue, peer);
             return moved || answer == GY_NO;
         }
         enter_once(mode, it);
         const struct gy_operation operation = gy_exchange_operation(it);
         finish(it, &operation, note->canonical);
-        gy_bundle_complete(bundle);
+        gy_eager_queue_complete(eager_queue);
     }
-    gy_request_leave(&bundle->request);
+    gy_request_leave(&eager_queue->request);
     return true;
 }
 
-bool gy_tiny_advance(struct gyre_request *r)
+bool gy_eager_advance(struct gyre_request *r)
 {
     struct gyre_comm *comm = r->comm;
     struct mode mode = {0};
     bool moved = false;
     do {
-        if (comm->window_next)
-            gy_tiny_show(comm);
-        moved |= r->bundle ? advance_bundle(r->bundle, &mode) : advance(r, &mode);
+        if (comm->region_next)
+            gy_eager_show(comm);
+        moved |= r->eager_queue ? advance_queue(r->eager_queue, &mode) : advance(r, &mode);
         if (!r->complete)
             break;
-        r = comm->window_first;
-    } while (r && r->tiny && r->shape.sequence <= comm->arrived && !comm->ctx->closed);
+        r = comm->region_first;
+    } while (r && r->eager && r->shape.sequence <= comm->arrived && !comm->ctx->closed);
     leave_once(&mode);
     return moved;
 }

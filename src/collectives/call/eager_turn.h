@@ -5,8 +5,8 @@
 #include "collectives/engine/request.h"
 
 /* The request at the head of the queue, a direct exchange, has its turn, and so have those behind it when it is over. */
-bool gy_tiny_advance(struct gyre_request *request);
+bool gy_eager_advance(struct gyre_request *request);
 /* Shows as many of the exchanges in the queue as may be under way at once. */
-void gy_tiny_show(struct gyre_comm *comm);
+void gy_eager_show(struct gyre_comm *comm);
 
 #endif

@@ -5,7 +5,7 @@
  *        lane 1   recv ──▶ recv ──▶ recv          and completes when its data has moved
  *
  * Nothing here blocks: an iteration that cannot start is tried again at the next turn. A lane moves at most
- * GY_TILES_PER_TURN tiles a turn, so that all requests of a context advance together. */
+ * GY_TILES_PER_PROGRESS tiles a turn, so that all requests of a context advance together. */
 #include "collectives/call/executor.h"
 
 #include "collectives/engine/lane.h"
@@ -13,14 +13,14 @@
 #include "collectives/shm/block_pull.h"
 #include "collectives/shm/slots.h"
 
-#define GY_TILES_PER_TURN 4
+#define GY_TILES_PER_PROGRESS 4
 
-/* A lane on windows with nothing left to do but to count does that at once: whoever waits for its last iteration need not wait
+/* A lane on regions with nothing left to do but to count does that at once: whoever waits for its last iteration need not wait
  * for this rank's next turns. */
 static bool counts_only(struct gyre_request *r, int l, const struct gy_step *step)
 {
     struct gy_lane_state *lane = &r->lane[l];
-    if (step->kind < GY_PUBLISH || !(step->kind == GY_PUBLISH ? gy_window_idle(r, step) : gy_whole_is_all(r, step)))
+    if (step->kind < GY_PUBLISH || !(step->kind == GY_PUBLISH ? gy_slot_idle(r, step) : gy_block_pull_is_all(r, step)))
         return false;
     lane->iteration += lane->tiles - 1 - lane->tile;
     lane->tile = lane->tiles - 1;
@@ -31,7 +31,7 @@ static void run_local(struct gyre_request *r, int l)
 {
     const struct gy_step *step = &r->plan->step[r->lane[l].step];
     bool copies = step->kind == GY_PACK || step->kind == GY_UNPACK;
-    if (copies || !gy_window_keeps_own(r)) /* the only one that such a plan has is of that block */
+    if (copies || !gy_slot_keeps_own(r)) /* the only one that such a plan has is of that block */
         gy_lane_local(r, l);
 }
 
@@ -40,18 +40,18 @@ static bool immediate_step(struct gyre_request *r, int l)
 {
     struct gy_lane_state *lane = &r->lane[l];
     const struct gy_step *step = &r->plan->step[lane->step];
-    if (gy_window_follows(r, step))
+    if (gy_slot_follows(r, step))
         return false;
-    bool whole = r->whole && lane->tile == 0 && gy_whole_reads(step);
-    if (whole && gy_whole_take(r, step))
+    bool whole = r->whole && lane->tile == 0 && gy_block_pull_reads(step);
+    if (whole && gy_block_pull(r, step))
         return true;
     if (!counts_only(r, l, step) && !gy_needs_met(r, l, step, lane->lane_round, lane->tile))
         return false;
-    if (whole && gy_whole_take(r, step)) /* everyone is there by now: what they offer is taken before the first tile */
+    if (whole && gy_block_pull(r, step)) /* everyone is there by now: what they offer is taken before the first tile */
         return true;
     if (step->kind < GY_PUBLISH)
         run_local(r, l);
-    else if (!gy_window_step(r, l))
+    else if (!gy_slot_step(r, l))
         return false;
     gy_lane_done(lane, lane->lane_round, lane->tile, lane->tiles);
     gy_lane_next(r, l);
@@ -62,7 +62,7 @@ static bool lane_advance(struct gyre_request *r, int l)
 {
     struct gy_lane_state *lane = &r->lane[l];
     bool moved = lane->flights > 0 && gy_flow_reap(r, l);
-    for (int i = 0; i < GY_TILES_PER_TURN && !lane->exhausted && !r->complete; i++) {
+    for (int i = 0; i < GY_TILES_PER_PROGRESS && !lane->exhausted && !r->complete; i++) {
         bool now;
         switch (r->plan->step[lane->step].kind) {
         case GY_SEND: now = gy_flow_send(r, l); break;
@@ -84,7 +84,7 @@ static bool lane_advance(struct gyre_request *r, int l)
  * a turn's 1 MiB at 200 Mbit/s. So long messages are granted before any are sent. */
 static void grant_first(struct gyre_request *r)
 {
-    for (int l = 0; l < r->plan->lanes && !r->plan->window; l++) {
+    for (int l = 0; l < r->plan->lanes && !r->plan->shm; l++) {
         const struct gy_lane_state *lane = &r->lane[l];
         if (lane->exhausted || lane->eager)
             continue;
@@ -95,7 +95,7 @@ static void grant_first(struct gyre_request *r)
 }
 
 /* Every lane has a turn. *over_p: all that there is to do here is done. */
-bool gy_lanes_turn(struct gyre_request *r, bool *over_p)
+bool gy_lanes_progress(struct gyre_request *r, bool *over_p)
 {
     bool moved = false, finished = true;
     int missed = -1;
@@ -110,22 +110,22 @@ bool gy_lanes_turn(struct gyre_request *r, bool *over_p)
     }
     if (!r->complete)
         r->waiting_for = missed;
-    *over_p = finished && !r->complete && (!r->plan->window || gy_window_end(r));
+    *over_p = finished && !r->complete && (!r->plan->shm || gy_slot_end(r));
     return moved;
 }
 
 bool gy_request_advance(struct gyre_request *r)
 {
-    if (r->plan->window) {
-        if (!gy_request_has_turn(r))
+    if (r->plan->shm) {
+        if (!gy_request_is_first(r))
             return false;
-        if (!r->begun && gy_window_begin(r) != GYRE_SUCCESS)
+        if (!r->begun && gy_slot_begin(r) != GYRE_SUCCESS)
             return true;
     }
     bool over;
     grant_first(r);
-    bool moved = gy_lanes_turn(r, &over);
+    bool moved = gy_lanes_progress(r, &over);
     if (over)
-        gy_request_through(r);
+        gy_request_locally_complete(r);
     return moved || over;
 }

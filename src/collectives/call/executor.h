@@ -7,6 +7,6 @@
 /* Moves the lanes of one that is no direct exchange; returns true if anything moved. */
 bool gy_request_advance(struct gyre_request *request);
 /* A turn of its lanes alone; *over_p: all that there is to do here is done. */
-bool gy_lanes_turn(struct gyre_request *request, bool *over_p);
+bool gy_lanes_progress(struct gyre_request *request, bool *over_p);
 
 #endif

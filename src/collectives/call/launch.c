@@ -72,17 +72,17 @@ void gy_request_launch(struct gyre_request *r)
     struct gyre_comm *comm = r->comm;
     struct gy_context *ctx = comm->ctx;
     r->shape.sequence = next_sequence(r);
-    r->tiny = r->plan->window && gy_tiny_fits(comm, &r->shape, r->element);
-    if (r->tiny) { /* now: the numbers are in the order of the launches, which is the same everywhere */
+    r->eager = r->plan->shm && gy_eager_fits(comm, &r->shape, r->element);
+    if (r->eager) { /* now: the numbers are in the order of the launches, which is the same everywhere */
         r->kind = gy_exchange_kind_of(comm, &r->shape, r->element);
         r->exchange = gy_exchange_of(comm, &r->kind, &r->shape, ++comm->inline_started, r->input, r->output);
-        r->tiny_next = r->kind.awaited.first;
+        r->eager_next = r->kind.awaited.first;
     }
     struct gyre_page_record *record = gy_recorder_begin(&comm->recorder, &r->shape);
     gy_recorder_note(record, gy_now());
     r->record = record->serial;
     comm->recorder.page->bytes += r->in.total * r->element;
-    if (r->plan->window)
+    if (r->plan->shm)
         comm->recorder.page->window_bytes += r->in.total * r->element;
     gy_request_rewind(r);
     if (r->plan->shape.collective == GY_SEND_TO && r->lane[0].eager)
@@ -91,20 +91,20 @@ void gy_request_launch(struct gyre_request *r)
         gy_prepare_stage(r);
     gy_mapped_offer(r);
     if (comm->ended.status != GYRE_SUCCESS) /* while this call looked for a shorter way */
-        r->phase = GY_PARTS;
+        r->phase = GY_DETACHES;
     if (comm->verify || comm->attributes.uniform)
         ctx->up->launched(r);
     gy_request_list(r);
-    if (comm->window_reserved && !gy_is_point_to_point(r->plan->shape.collective))
-        gy_request_arrive(comm);
+    if (comm->region_reserved && !gy_is_point_to_point(r->plan->shape.collective))
+        gy_request_publish_signature(comm);
     if (!check_early(r)) /* now: the next turn would take those frames for what they are not */
         gy_context_fail(ctx);
-    if (r->tiny && !ctx->closed)
-        gy_tiny_show(comm);
+    if (r->eager && !ctx->closed)
+        gy_eager_show(comm);
     if (!r->complete && !ctx->closed && !(gy_request_is_linked(r) && ctx->active - ctx->queued > GY_AT_ONCE))
         ctx->up->advance(r);
     if (!r->complete) /* a thread that sleeps has not armed itself for this one */
-        gy_driver_wake(ctx);
+        gy_progress_wake(ctx);
 }
 
 gyre_status gy_request_make(struct gyre_comm *comm, const struct gy_call *call, struct gyre_request **request_p)
@@ -124,7 +124,7 @@ gyre_status gy_request_make(struct gyre_comm *comm, const struct gy_call *call, 
 
 gyre_status gy_request_start(struct gyre_comm *comm, const struct gy_call *call, struct gyre_request **request_p)
 {
-    if (gy_tiny_start(comm, call, request_p))
+    if (gy_eager_start(comm, call, request_p))
         return GYRE_SUCCESS;
     gyre_status status = gy_request_make(comm, call, request_p);
     if (status == GYRE_SUCCESS)
@@ -147,7 +147,7 @@ gyre_status gy_request_keep(struct gyre_comm *comm, const struct gy_call *call, 
 void gy_request_restart(struct gyre_request *r)
 {
     r->launched = true;
-    if (gy_tiny_restart(r))
+    if (gy_eager_restart(r))
         return;
     gy_request_reset(r);
     gy_request_launch(r);

@@ -17,11 +17,11 @@
 #include "core/log.h"
 #include "core/mem.h"
 
-/* Elements per tile: what both sides of every link, or all users of a window, compute alike. */
+/* Elements per tile: what both sides of every link, or all users of a region, compute alike. */
 static size_t tile_elements(const struct gyre_request *r)
 {
-    if (r->plan->window)
-        return gy_window_tile(r->comm, r->plan, gy_layout_longest(&r->in, 1) * r->element, r->element);
+    if (r->plan->shm)
+        return gy_slot_tile(r->comm, r->plan, gy_layout_longest(&r->in, 1) * r->element, r->element);
     const struct gy_context *ctx = r->comm->ctx;
     const struct gy_plan_shape *shape = &r->plan->shape;
     size_t bytes = r->in.total * r->element;
@@ -56,7 +56,7 @@ static bool needs_staging(const struct gyre_request *r)
     bool in_place = r->user_input == r->user_output;
     return r->plan->input_blocks > 0 &&
            (r->widened || gy_operation_begins(&r->operation) ||
-            (in_place && r->plan->shape.collective == GY_ALL_TO_ALL && !r->plan->window && r->comm->size > 1));
+            (in_place && r->plan->shape.collective == GY_ALL_TO_ALL && !r->plan->shm && r->comm->size > 1));
 }
 
 /* Elements of the buffer from the view's first block on, gaps included. */
@@ -145,7 +145,7 @@ static bool take_buffers(struct gyre_request *r)
 
 static gyre_status open_links(struct gyre_request *r)
 {
-    if (r->plan->window)
+    if (r->plan->shm)
         return GYRE_SUCCESS;
     for (int s = 0; s < r->plan->steps; s++) {
         const struct gy_step *step = &r->plan->step[s];
@@ -172,7 +172,7 @@ static bool by_rank(enum gy_collective collective)
 }
 
 void gy_prepare_fill(struct gyre_request *r, struct gyre_comm *comm, const struct gy_call *call,
-                     const struct gy_arrival *shape)
+                     const struct gy_call_signature *shape)
 {
     r->comm = comm;
     r->user_input = r->input = call->input;
@@ -247,15 +247,15 @@ static void show_choice(struct gyre_comm *comm, enum gy_collective collective, s
                  gy_algorithm_name(algorithm));
 }
 
-static gyre_status reserve_window(struct gyre_comm *comm)
+static gyre_status reserve_region(struct gyre_comm *comm)
 {
-    if (comm->window < 0 || comm->window_reserved)
+    if (comm->region < 0 || comm->region_reserved)
         return GYRE_SUCCESS;
-    gyre_status status = gy_segment_window_reserve(comm->ctx->segment, comm->window, &comm->error);
-    comm->window_reserved = status == GYRE_SUCCESS;
-    if (comm->window_reserved) { /* without memory for these, calls take longer ways */
-        gy_bundle_provide(comm->ctx);
-        gy_repeat_provide(comm);
+    gyre_status status = gy_segment_region_reserve(comm->ctx->segment, comm->region, &comm->error);
+    comm->region_reserved = status == GYRE_SUCCESS;
+    if (comm->region_reserved) { /* without memory for these, calls take longer ways */
+        gy_eager_queue_provide(comm->ctx);
+        gy_call_cache_provide(comm);
     }
     return status;
 }
@@ -298,11 +298,10 @@ void gy_prepare_end(struct gyre_request *r)
         gy_bool_normalize(r->user_output, elements);
 }
 
-/* In canonical order narrow floats travel between ranks as float32. What a window holds has been combined nowhere yet. */
+/* In canonical order narrow floats travel between ranks as float32. What a region holds has been combined nowhere yet. */
 static void widen(struct gyre_request *r)
 {
-    r->widened = r->canonical && reduces(r) && !r->plan->window && r->comm->size > 1 &&
-                 gy_operation_widens(&r->operation);
+    r->widened = r->canonical && reduces(r) && !r->plan->shm && r->comm->size > 1 && gy_operation_widens(&r->operation);
     if (!r->widened)
         return;
     r->operation.dtype = GYRE_FLOAT32;
@@ -339,7 +338,7 @@ static gyre_status choose(struct gyre_comm *comm, const struct gy_call *call, si
     if (call->unforced)
         return gy_select_unforced(comm, call->collective, bytes, algorithm_p, &comm->error);
     gyre_status status = GYRE_SUCCESS;
-    if (!gy_tiny_algorithm(comm, call, algorithm_p))
+    if (!gy_eager_algorithm(comm, call, algorithm_p))
         status = gy_select_ordered(comm, call->collective, call->varying, bytes, order_of(comm, call), algorithm_p,
                                    &comm->error);
     if (status == GYRE_SUCCESS)
@@ -355,7 +354,7 @@ gyre_status gy_prepare(struct gyre_request *r, struct gyre_comm *comm, const str
     gyre_status status = choose(comm, call, whole, &algorithm);
     if (status != GYRE_SUCCESS)
         return status;
-    struct gy_arrival shape = gy_shape_of(call, algorithm, comm->size);
+    struct gy_call_signature shape = gy_shape_of(call, algorithm, comm->size);
     if (gy_is_point_to_point(call->collective)) { /* both ends show the same: the sender, and that it sends */
         shape.collective = GY_SEND_TO;
         shape.root = (uint32_t)(call->collective == GY_SEND_TO ? comm->rank : call->root);
@@ -380,7 +379,7 @@ gyre_status gy_prepare(struct gyre_request *r, struct gyre_comm *comm, const str
     }
     status = open_links(r);
     if (status == GYRE_SUCCESS && !gy_is_point_to_point(call->collective))
-        status = reserve_window(comm);
+        status = reserve_region(comm);
     if (status == GYRE_SUCCESS && comm->attributes.uniform && !gy_is_point_to_point(call->collective))
         status = comm->ctx->up->prepare(comm);
     if (status == GYRE_SUCCESS)
@@ -393,7 +392,7 @@ undo:
 
 void gy_request_recycle(struct gyre_request *r)
 {
-    if (r->lent) {
+    if (r->orphaned) {
         if (r->persistent && r->comm)
             gy_prepare_undo(r);
         r->given_up = r->collected = true;

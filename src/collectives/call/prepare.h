@@ -7,7 +7,7 @@
 /* Chooses, fills, allocates, opens links. On failure nothing is held. */
 gyre_status gy_prepare(struct gyre_request *request, struct gyre_comm *comm, const struct gy_call *call);
 void gy_prepare_fill(struct gyre_request *request, struct gyre_comm *comm, const struct gy_call *call,
-                     const struct gy_arrival *shape);
+                     const struct gy_call_signature *shape);
 /* A part of it, once plan, layouts and tile are there: a place on each lane for what it reduces, if that waits for grants. False:
  * there is no memory. */
 bool gy_prepare_landings(struct gyre_request *request);

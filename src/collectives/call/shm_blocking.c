@@ -1,9 +1,9 @@
-/* Blocking calls over windows that have the context to themselves: the call does itself what is to be done, and becomes a
+/* Blocking calls over regions that have the context to themselves: the call does itself what is to be done, and becomes a
  * request that others see only when a peer keeps it waiting, or is found to go another way.
  *
- * Any plan (gy_direct_run): its lanes have their turns right here.
+ * Any plan (gy_shm_blocking_run): its lanes have their turns right here.
  *
- * A long all_reduce whose operands lie in memory of gyre_mem_alloc on every rank (gy_direct_call): one function without a plan,
+ * A long all_reduce whose operands lie in memory of gyre_mem_alloc on every rank (gy_shm_blocking_call): one function without a plan,
  * and two lines of each peer's. Broadcasts and reductions to a root have a file of their own, shm_rooted_mapped.c.
  *
  *   rank i    entry: shape, where input and output lie ──▶ everyone
@@ -45,42 +45,42 @@ static __attribute__((noinline)) bool would_be_chosen(const struct gyre_comm *co
     return gy_select(comm, collective, false, bytes, &choice, &error) == GYRE_SUCCESS && choice == algorithm;
 }
 
-bool gy_direct_is_chosen(struct gyre_comm *comm, enum gy_collective collective, size_t bytes,
-                         enum gy_algorithm algorithm)
+bool gy_shm_blocking_is_chosen(struct gyre_comm *comm, enum gy_collective collective, size_t bytes,
+                               enum gy_algorithm algorithm)
 {
-    if (comm->tiny[collective].chosen == bytes + 1)
+    if (comm->eager[collective].chosen == bytes + 1)
         return true;
     if (!would_be_chosen(comm, collective, bytes, algorithm))
         return false;
-    comm->tiny[collective].chosen = bytes + 1;
+    comm->eager[collective].chosen = bytes + 1;
     return true;
 }
 
 /* Most calls are none of these: what tells that fastest comes first. */
 static bool is_open(struct gyre_comm *comm, const struct gy_call *call)
 {
-    if (call->collective != GY_ALL_REDUCE || call->count > GY_DIRECT_MOST || comm->ctx->active_first ||
-        !gy_tiny_is_plain(comm, call))
+    if (call->collective != GY_ALL_REDUCE || call->count > GY_SHM_BLOCKING_MOST || comm->ctx->active_first ||
+        !gy_eager_is_plain(comm, call))
         return false;
     size_t bytes = call->count * gy_dtype_bytes(call->dtype);
-    return bytes <= GY_DIRECT_MOST && comm->plans[GY_ALL_REDUCE][GY_DIRECT_TWO_SHOT] &&
-           gy_direct_is_chosen(comm, GY_ALL_REDUCE, bytes, GY_DIRECT_TWO_SHOT);
+    return bytes <= GY_SHM_BLOCKING_MOST && comm->plans[GY_ALL_REDUCE][GY_SHM_TWO_SHOT] &&
+           gy_shm_blocking_is_chosen(comm, GY_ALL_REDUCE, bytes, GY_SHM_TWO_SHOT);
 }
 
-struct gyre_request *gy_direct_fill(struct gyre_comm *comm, const struct gy_call *call, struct gy_plan *plan)
+struct gyre_request *gy_shm_blocking_fill(struct gyre_comm *comm, const struct gy_call *call, struct gy_plan *plan)
 {
-    const struct gy_arrival shape = gy_shape_of(call, plan->shape.algorithm, comm->size);
+    const struct gy_call_signature shape = gy_shape_of(call, plan->shape.algorithm, comm->size);
     struct gyre_request *r = comm->ctx->idle;
     comm->ctx->idle = r->next;
     memset(r, 0, offsetof(struct gyre_request, lane));
     gy_prepare_fill(r, comm, call, &shape);
     r->plan = plan;
     r->in.blocks = r->out.blocks = plan->blocks;
-    r->tile = gy_window_tile(r->comm, r->plan, gy_layout_longest(&r->in, 1) * r->element, r->element);
+    r->tile = gy_slot_tile(r->comm, r->plan, gy_layout_longest(&r->in, 1) * r->element, r->element);
     return r;
 }
 
-void gy_direct_drop(struct gyre_request *r)
+void gy_shm_blocking_drop(struct gyre_request *r)
 {
     struct gy_context *ctx = r->comm->ctx;
     if (r->plan)
@@ -88,43 +88,43 @@ void gy_direct_drop(struct gyre_request *r)
     gy_request_rest(ctx, r);
 }
 
-struct gy_entry *gy_direct_entry(const struct gyre_comm *comm, int rank, uint64_t sequence)
+struct gy_entry *gy_shm_blocking_entry(const struct gyre_comm *comm, int rank, uint64_t sequence)
 {
-    return &comm->control[rank]->entry[sequence % GY_ARRIVALS];
+    return &comm->control[rank]->entry[sequence % GY_CALL_SIGNATURES];
 }
 
 /* All of this rank's counters but that of the reduction, or that one. */
 static void count(struct gyre_comm *comm, bool reduced)
 {
-    struct gy_window_control *mine = comm->control[comm->rank];
-    for (int w = 0; w < GY_WINDOW_LANES; w++)
+    struct gy_region_control *mine = comm->control[comm->rank];
+    for (int w = 0; w < GY_REGION_LANES; w++)
         if (reduced == (w == GATHER_LANE))
-            atomic_store_explicit(&mine->lane[w].progress, comm->window_base, memory_order_release);
-    gy_window_wake(comm);
+            atomic_store_explicit(&mine->lane[w].progress, comm->region_base, memory_order_release);
+    gy_slot_wake(comm);
 }
 
 /* Where the ranks have their operands. */
 struct operands {
-    const unsigned char *input[GY_WINDOW_RANKS];
-    unsigned char *output[GY_WINDOW_RANKS];
+    const unsigned char *input[GY_REGION_RANKS];
+    unsigned char *output[GY_REGION_RANKS];
 };
 
 /* Everyone has entered this operation, and offers both. */
-static bool all_offer(const struct gyre_request *r, struct gy_patience *patience, struct operands *operands_p)
+static bool all_offer(const struct gyre_request *r, struct gy_spin *spinning, struct operands *operands_p)
 {
     struct gyre_comm *comm = r->comm;
     for (int p = 0; p < comm->size; p++) {
-        const struct gy_entry *entry = gy_direct_entry(comm, p, r->shape.sequence);
+        const struct gy_entry *entry = gy_shm_blocking_entry(comm, p, r->shape.sequence);
         operands_p->input[p] = r->input;
         operands_p->output[p] = r->output;
         if (p == comm->rank)
             continue;
         while (atomic_load_explicit(&entry->offered, memory_order_acquire) != r->shape.sequence)
-            if (!gy_patient(patience))
+            if (!gy_spin_policy(spinning))
                 return false;
         operands_p->input[p] = gy_mapped_input(r, p);
         operands_p->output[p] = gy_mapped_output(r, p);
-        if (!gy_window_verify(comm, r->shape.sequence, p) || !operands_p->input[p] || !operands_p->output[p])
+        if (!gy_signature_compare(comm, r->shape.sequence, p) || !operands_p->input[p] || !operands_p->output[p])
             return false;
     }
     comm->compared = r->shape.sequence;
@@ -134,8 +134,8 @@ static bool all_offer(const struct gyre_request *r, struct gy_patience *patience
 /* My slice of all inputs, into all outputs: into my own first, which is at hand. */
 static void reduce(const struct gyre_request *r, const struct operands *operands)
 {
-    const void *sources[GY_WINDOW_RANKS];
-    unsigned char *targets[GY_WINDOW_RANKS];
+    const void *sources[GY_REGION_RANKS];
+    unsigned char *targets[GY_REGION_RANKS];
     int rank = r->comm->rank;
     size_t start = gy_layout_start(&r->in, rank), elements = gy_layout_start(&r->in, rank + 1) - start;
     struct gy_targets to = {.at = targets};
@@ -151,17 +151,17 @@ static void reduce(const struct gyre_request *r, const struct operands *operands
         gy_stream_fence();
 }
 
-static bool all_reduced(const struct gyre_request *r, uint64_t after, struct gy_patience *patience)
+static bool all_reduced(const struct gyre_request *r, uint64_t after, struct gy_spin *spinning)
 {
     for (int p = 0; p < r->comm->size; p++)
         while (p != r->comm->rank &&
                atomic_load_explicit(&r->comm->control[p]->lane[GATHER_LANE].progress, memory_order_acquire) < after)
-            if (!gy_patient(patience))
+            if (!gy_spin_policy(spinning))
                 return false;
     return true;
 }
 
-gyre_status gy_direct_go_on(struct gyre_request *r)
+gyre_status gy_shm_blocking_go_on(struct gyre_request *r)
 {
     r->record = r->comm->recorder.page->started;
     gy_recorder_note(gy_recorder_at(&r->comm->recorder, r->record), gy_now());
@@ -172,12 +172,12 @@ gyre_status gy_direct_go_on(struct gyre_request *r)
     return status;
 }
 
-gyre_status gy_direct_go_on_from(struct gyre_request *r, int lane)
+gyre_status gy_shm_blocking_go_on_from(struct gyre_request *r, int lane)
 {
     gy_request_rewind(r);
     for (int l = 0; l < lane; l++)
         r->lane[l].exhausted = r->lane[l].finished = true;
-    return gy_direct_go_on(r);
+    return gy_shm_blocking_go_on(r);
 }
 
 /* Not everyone offers both. What is left of the plan is the reduction: this rank's operands lie open, so that it publishes nothing
@@ -187,23 +187,24 @@ static gyre_status go_on_reducing(struct gyre_request *r)
     gy_request_rewind(r);
     for (int l = 0; l < r->plan->lanes; l++)
         r->lane[l].exhausted = r->lane[l].finished = l != GATHER_LANE;
-    return gy_direct_go_on(r);
+    return gy_shm_blocking_go_on(r);
 }
 
-struct gyre_page_record *gy_direct_note(struct gyre_comm *comm, const struct gy_arrival *shape, size_t bytes)
+struct gyre_page_record *gy_shm_blocking_note(struct gyre_comm *comm, const struct gy_call_signature *shape,
+                                              size_t bytes)
 {
     comm->recorder.page->bytes += bytes;
     comm->recorder.page->window_bytes += bytes;
     return gy_recorder_begin(&comm->recorder, shape);
 }
 
-gyre_status gy_direct_end(struct gyre_request *r, struct gyre_page_record *record)
+gyre_status gy_shm_blocking_end(struct gyre_request *r, struct gyre_page_record *record)
 {
     struct gy_context *ctx = r->comm->ctx;
     gy_recorder_done(&r->comm->recorder, record);
-    gy_direct_drop(r);
+    gy_shm_blocking_drop(r);
     if ((r->shape.sequence & (GY_LOOK_EVERY - 1)) == 0)
-        gy_look_around(ctx);
+        gy_progress_occasional(ctx);
     return GYRE_SUCCESS;
 }
 
@@ -211,20 +212,20 @@ gyre_status gy_direct_end(struct gyre_request *r, struct gyre_page_record *recor
 static gyre_status run(struct gyre_request *r)
 {
     struct gyre_comm *comm = r->comm;
-    gy_window_begin(r);
+    gy_slot_begin(r);
     count(comm, false); /* nobody reads my slots, nor I theirs */
-    struct gyre_page_record *record = gy_direct_note(r->comm, &r->shape, r->in.total * r->element);
-    struct gy_patience patience = gy_patience_of(comm->ctx), again = patience;
+    struct gyre_page_record *record = gy_shm_blocking_note(r->comm, &r->shape, r->in.total * r->element);
+    struct gy_spin spinning = gy_spin_of(comm->ctx), again = spinning;
     struct operands operands;
-    if (!all_offer(r, &patience, &operands))
+    if (!all_offer(r, &spinning, &operands))
         return go_on_reducing(r);
     reduce(r, &operands);
     count(comm, true);
-    gy_line_own(gy_direct_entry(comm, comm->rank, r->shape.sequence + EARLY));
-    if (!all_reduced(r, comm->window_base, &again))
-        return gy_direct_go_on_from(r, r->plan->lanes);
+    gy_line_own(gy_shm_blocking_entry(comm, comm->rank, r->shape.sequence + EARLY));
+    if (!all_reduced(r, comm->region_base, &again))
+        return gy_shm_blocking_go_on_from(r, r->plan->lanes);
     gy_operation_end(&r->operation, r->output, r->out.total, comm->size);
-    return gy_direct_end(r, record);
+    return gy_shm_blocking_end(r, record);
 }
 
 /* Of one that is open, where both operands lie in memory of gyre_mem_alloc. */
@@ -233,25 +234,25 @@ static bool reduce_all(struct gyre_comm *comm, const struct gy_call *call, gyre_
     struct gy_offer offer;
     if (!gy_mapped_offers_both(comm, call, call->count * gy_dtype_bytes(call->dtype), &offer))
         return false;
-    struct gy_arrival shape = gy_shape_of(call, GY_DIRECT_TWO_SHOT, comm->size);
+    struct gy_call_signature shape = gy_shape_of(call, GY_SHM_TWO_SHOT, comm->size);
     shape.sequence = ++comm->sequence;
-    gy_window_arrive(comm, &shape, &offer);
+    gy_signature_publish(comm, &shape, &offer);
     for (int p = 0; p < comm->size && p < GY_EXPECTED_RANKS; p++) /* the rest while they travel */
-        __builtin_prefetch(gy_direct_entry(comm, p, shape.sequence));
-    struct gyre_request *r = gy_direct_fill(comm, call, comm->plans[GY_ALL_REDUCE][GY_DIRECT_TWO_SHOT]);
+        __builtin_prefetch(gy_shm_blocking_entry(comm, p, shape.sequence));
+    struct gyre_request *r = gy_shm_blocking_fill(comm, call, comm->plans[GY_ALL_REDUCE][GY_SHM_TWO_SHOT]);
     r->shape = shape;
     r->offer = offer;
-    gy_ways_begin(comm);
+    gy_tuner_begin(comm);
     *status_p = run(r);
-    gy_ways_end(comm, *status_p == GYRE_SUCCESS);
+    gy_tuner_end(comm, *status_p == GYRE_SUCCESS);
     return true;
 }
 
-bool gy_direct_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p)
+bool gy_shm_blocking_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p)
 {
     if (!is_open(comm, call) || !reduce_all(comm, call, status_p))
         return false;
-    gy_repeat_keep_direct(comm, call, reduce_all);
+    gy_call_cache_keep_direct(comm, call, reduce_all);
     return true;
 }
 
@@ -260,37 +261,37 @@ bool gy_direct_call(struct gyre_comm *comm, const struct gy_call *call, gyre_sta
 static bool runs_itself(const struct gyre_request *r)
 {
     const struct gyre_comm *comm = r->comm;
-    return r->plan->window && (r->plan->shape.collective != GY_BROADCAST || comm->ctx->crowded) && !comm->verify &&
-           !comm->attributes.uniform && r->in.total * r->element <= GY_DIRECT_MOST &&
-           !gy_tiny_fits(r->comm, &r->shape, r->element);
+    return r->plan->shm && (r->plan->shape.collective != GY_BROADCAST || comm->ctx->oversubscribed) && !comm->verify &&
+           !comm->attributes.uniform && r->in.total * r->element <= GY_SHM_BLOCKING_MOST &&
+           !gy_eager_fits(r->comm, &r->shape, r->element);
 }
 
 /* Of whom alone this rank takes something; −1: of nobody, or of more. */
-static int giver_of(const struct gyre_request *r)
+static int source_of(const struct gyre_request *r)
 {
     const struct gy_plan_shape *shape = &r->plan->shape;
     const struct gy_ranks needed = gy_exchange_needs(r->comm, shape->collective, shape->root);
     return needed.end - needed.first == 1 ? needed.first : -1;
 }
 
-gyre_status gy_direct_lanes(struct gyre_request *r, struct gyre_page_record *record)
+gyre_status gy_shm_blocking_lanes(struct gyre_request *r, struct gyre_page_record *record)
 {
-    const int only = giver_of(r);
-    struct gy_patience patience = gy_patience_for(r->comm, only);
+    const int only = source_of(r);
+    struct gy_spin spinning = gy_spin_for(r->comm, only);
     gy_request_rewind(r);
     for (bool over = false; !over;) {
-        if (gy_lanes_turn(r, &over))
-            patience = gy_patience_for(r->comm, only);
-        else if (!over && !gy_patient(&patience))
-            return gy_direct_go_on(r);
+        if (gy_lanes_progress(r, &over))
+            spinning = gy_spin_for(r->comm, only);
+        else if (!over && !gy_spin_policy(&spinning))
+            return gy_shm_blocking_go_on(r);
     }
     if (r->plan->output_blocks > 0)
         gy_prepare_end(r);
     gy_prepare_undo(r);
-    return gy_direct_end(r, record);
+    return gy_shm_blocking_end(r, record);
 }
 
-bool gy_direct_run(struct gyre_request *r, gyre_status *status_p)
+bool gy_shm_blocking_run(struct gyre_request *r, gyre_status *status_p)
 {
     if (!runs_itself(r))
         return false;
@@ -298,8 +299,8 @@ bool gy_direct_run(struct gyre_request *r, gyre_status *status_p)
         gy_prepare_stage(r);
     gy_mapped_offer(r);
     r->shape.sequence = ++r->comm->sequence;
-    gy_window_arrive(r->comm, &r->shape, &r->offer);
-    gy_window_begin(r);
-    *status_p = gy_direct_lanes(r, gy_direct_note(r->comm, &r->shape, r->in.total * r->element));
+    gy_signature_publish(r->comm, &r->shape, &r->offer);
+    gy_slot_begin(r);
+    *status_p = gy_shm_blocking_lanes(r, gy_shm_blocking_note(r->comm, &r->shape, r->in.total * r->element));
     return true;
 }

@@ -1,4 +1,4 @@
-/* Blocking broadcasts and reductions to a root over windows, in which what is given is used where it lies (zero_copy.h): one
+/* Blocking broadcasts and reductions to a root over regions, in which what is given is used where it lies (zero_copy.h): one
  * function without a plan.
  *
  *   who gives   entry: shape, where the input lies ──▶ who takes        (the root of a broadcast, all others in a reduction)
@@ -26,13 +26,13 @@
 static bool is_open(struct gyre_comm *comm, const struct gy_call *call)
 {
     enum gy_collective collective = call->collective;
-    if ((collective != GY_BROADCAST && collective != GY_REDUCE_TO) || call->count > GY_DIRECT_MOST ||
-        comm->ctx->active_first || comm->ctx->crowded || comm->size < 2 || !gy_tiny_is_plain(comm, call))
+    if ((collective != GY_BROADCAST && collective != GY_REDUCE_TO) || call->count > GY_SHM_BLOCKING_MOST ||
+        comm->ctx->active_first || comm->ctx->oversubscribed || comm->size < 2 || !gy_eager_is_plain(comm, call))
         return false;
     size_t bytes = call->count * gy_dtype_bytes(call->dtype);
-    return bytes >= GY_ROOTED_LEAST && bytes <= GY_DIRECT_MOST && comm->tiny[collective].known &&
-           (int64_t)bytes > comm->tiny[collective].most &&
-           gy_direct_is_chosen(comm, collective, bytes, GY_DIRECT_ONE_SHOT);
+    return bytes >= GY_ROOTED_LEAST && bytes <= GY_SHM_BLOCKING_MOST && comm->eager[collective].known &&
+           (int64_t)bytes > comm->eager[collective].most &&
+           gy_shm_blocking_is_chosen(comm, collective, bytes, GY_SHM_ONE_SHOT);
 }
 
 static bool is_root(const struct gyre_request *r)
@@ -53,26 +53,26 @@ static bool is_partner(const struct gyre_request *r, int rank)
 
 static void count(const struct gyre_request *r)
 {
-    struct gy_window_control *mine = r->comm->control[r->comm->rank];
-    for (int w = 0; w < GY_WINDOW_LANES; w++)
-        atomic_store_explicit(&mine->lane[w].progress, r->comm->window_base, memory_order_release);
-    gy_window_wake(r->comm);
+    struct gy_region_control *mine = r->comm->control[r->comm->rank];
+    for (int w = 0; w < GY_REGION_LANES; w++)
+        atomic_store_explicit(&mine->lane[w].progress, r->comm->region_base, memory_order_release);
+    gy_slot_wake(r->comm);
 }
 
 static gyre_status give(struct gyre_request *r, struct gyre_page_record *record)
 {
     struct gyre_comm *comm = r->comm;
     int lane = r->plan->shape.collective == GY_BROADCAST ? GY_COLLECT_COUNTER : GY_GATHER_COUNTER;
-    struct gy_patience patience = gy_patience_of(comm->ctx);
+    struct gy_spin spinning = gy_spin_of(comm->ctx);
     count(r);
     if (r->plan->output_blocks > 0 && is_root(r) && r->output != r->input)
         gy_put(r, r->output, r->input, r->in.total * r->element);
     for (int p = 0; p < comm->size; p++)
         while (is_partner(r, p) &&
-               atomic_load_explicit(&comm->control[p]->lane[lane].progress, memory_order_acquire) < comm->window_base)
-            if (!gy_patient(&patience))
-                return gy_direct_go_on_from(r, r->plan->lanes);
-    return gy_direct_end(r, record);
+               atomic_load_explicit(&comm->control[p]->lane[lane].progress, memory_order_acquire) < comm->region_base)
+            if (!gy_spin_policy(&spinning))
+                return gy_shm_blocking_go_on_from(r, r->plan->lanes);
+    return gy_shm_blocking_end(r, record);
 }
 
 /* Have all who give entered this operation, and offer their inputs; or not, and it goes through slots? */
@@ -80,17 +80,17 @@ enum offers { ALL, NOT_ALL, LATE };
 
 static enum offers look_for_offers(const struct gyre_request *r)
 {
-    struct gy_patience patience = gy_patience_of(r->comm->ctx);
+    struct gy_spin spinning = gy_spin_of(r->comm->ctx);
     for (int p = 0; p < r->comm->size; p++) {
         if (!is_partner(r, p))
             continue;
-        const struct gy_entry *entry = gy_direct_entry(r->comm, p, r->shape.sequence);
+        const struct gy_entry *entry = gy_shm_blocking_entry(r->comm, p, r->shape.sequence);
         while (atomic_load_explicit(&entry->offered, memory_order_acquire) != r->shape.sequence)
-            if (!gy_patient(&patience))
+            if (!gy_spin_policy(&spinning))
                 return LATE;
-        if (!gy_window_verify(r->comm, r->shape.sequence, p))
+        if (!gy_signature_compare(r->comm, r->shape.sequence, p))
             return LATE;
-        if (!gy_mapped_input(r, p) && !gy_mapped_far_input(r, p))
+        if (!gy_mapped_input(r, p) && !gy_mapped_peer_input(r, p))
             return NOT_ALL;
     }
     return ALL;
@@ -100,7 +100,7 @@ static bool fetch(struct gyre_request *r)
 {
     int root = r->plan->shape.root;
     size_t bytes = r->out.total * r->element;
-    uint64_t far = gy_mapped_far_input(r, root);
+    uint64_t far = gy_mapped_peer_input(r, root);
     if (far)
         return gy_mapped_fetch(r, root, far, 0, bytes, r->output);
     gy_put(r, r->output, gy_mapped_input(r, root), bytes);
@@ -112,24 +112,24 @@ static gyre_status take(struct gyre_request *r, struct gyre_page_record *record)
     bool broadcast = r->plan->shape.collective == GY_BROADCAST;
     enum offers offers = look_for_offers(r);
     if (offers == NOT_ALL) {
-        r->comm->tiny[r->plan->shape.collective].offered = false;
-        return gy_direct_lanes(r, record);
+        r->comm->eager[r->plan->shape.collective].offered = false;
+        return gy_shm_blocking_lanes(r, record);
     }
-    if (offers == LATE || !(broadcast ? fetch(r) : gy_window_gather_whole(r, REDUCE_LANE)))
-        return gy_direct_go_on_from(r, 0);
+    if (offers == LATE || !(broadcast ? fetch(r) : gy_slot_gather_whole(r, REDUCE_LANE)))
+        return gy_shm_blocking_go_on_from(r, 0);
     if (r->stream)
         gy_stream_fence();
     count(r);
     if (!broadcast)
         gy_prepare_end(r);
-    return gy_direct_end(r, record);
+    return gy_shm_blocking_end(r, record);
 }
 
 /* What is written next, which the others have read. */
 static void own_lines(const struct gyre_request *r)
 {
     const struct gyre_comm *comm = r->comm;
-    gy_line_own(gy_direct_entry(comm, comm->rank, comm->sequence + 1));
+    gy_line_own(gy_shm_blocking_entry(comm, comm->rank, comm->sequence + 1));
     if (gives(r))
         gy_line_own(&comm->control[comm->rank]->lane[GY_PUBLISH_COUNTER].progress);
 }
@@ -137,35 +137,35 @@ static void own_lines(const struct gyre_request *r)
 /* By the plan's protocol with a request that is filled first, whoever offers what. */
 static gyre_status by_offers(struct gyre_comm *comm, const struct gy_call *call, struct gy_plan *plan)
 {
-    struct gyre_request *r = gy_direct_fill(comm, call, plan);
+    struct gyre_request *r = gy_shm_blocking_fill(comm, call, plan);
     own_lines(r);
     gy_mapped_offer(r);
     r->shape.sequence = ++comm->sequence;
-    gy_window_arrive(comm, &r->shape, &r->offer);
-    gy_window_begin(r);
-    struct gyre_page_record *record = gy_direct_note(comm, &r->shape, r->in.total * r->element);
-    bool offers = r->offer.input || r->offer.far_input;
-    return !gives(r) ? take(r, record) : offers ? give(r, record) : gy_direct_lanes(r, record);
+    gy_signature_publish(comm, &r->shape, &r->offer);
+    gy_slot_begin(r);
+    struct gyre_page_record *record = gy_shm_blocking_note(comm, &r->shape, r->in.total * r->element);
+    bool offers = r->offer.input || r->offer.peer_input;
+    return !gives(r) ? take(r, record) : offers ? give(r, record) : gy_shm_blocking_lanes(r, record);
 }
 
-bool gy_direct_root(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p)
+bool gy_shm_blocking_root(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p)
 {
-    struct gy_plan *plan = gy_comm_plan(comm, call->collective, GY_DIRECT_ONE_SHOT, call->root);
+    struct gy_plan *plan = gy_comm_plan(comm, call->collective, GY_SHM_ONE_SHOT, call->root);
     if (!plan)
         return false;
-    gy_ways_begin(comm);
+    gy_tuner_begin(comm);
     bool may_stream = call->count * gy_dtype_bytes(call->dtype) >=
-                      GY_DIRECT_MOST; /* past the caches: a plan looks at that */
-    enum gy_giving giving = may_stream ? GY_GIVEN_THERE : gy_mapped_giving(comm, call);
-    *status_p = giving == GY_GIVEN_THERE ? by_offers(comm, call, plan) : gy_direct_slots(comm, call, plan, giving);
-    gy_ways_end(comm, *status_p == GYRE_SUCCESS);
+                      GY_SHM_BLOCKING_MOST; /* past the caches: a plan looks at that */
+    enum gy_shm_variant variant = may_stream ? GY_SHM_MAP : gy_mapped_giving(comm, call);
+    *status_p = variant == GY_SHM_MAP ? by_offers(comm, call, plan) : gy_shm_blocking_slots(comm, call, plan, variant);
+    gy_tuner_end(comm, *status_p == GYRE_SUCCESS);
     return true;
 }
 
-bool gy_direct_rooted(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p)
+bool gy_shm_blocking_rooted(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p)
 {
     if (!is_open(comm, call))
         return false;
-    gy_repeat_keep_direct(comm, call, gy_direct_root);
-    return gy_direct_root(comm, call, status_p);
+    gy_call_cache_keep_direct(comm, call, gy_shm_blocking_root);
+    return gy_shm_blocking_root(comm, call, status_p);
 }

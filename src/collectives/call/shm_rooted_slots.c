@@ -30,7 +30,7 @@ struct stream {
     struct gyre_comm *comm;
     const struct gy_call *call;
     struct gy_plan *plan;
-    struct gy_arrival shape;
+    struct gy_call_signature shape;
     struct gy_offer offer; /* of nothing, but how it is given */
     size_t bytes, tile;
     uint64_t base, tiles, done; /* counters before the call, tiles of it, those of them that this rank has done */
@@ -52,10 +52,10 @@ static void count(const struct stream *it, int lane, uint64_t after)
 static void count_the_rest(const struct stream *it)
 {
     int busy = it->gives ? GY_PUBLISH_COUNTER : it->lane;
-    for (int lane = 0; lane < GY_WINDOW_LANES; lane++)
+    for (int lane = 0; lane < GY_REGION_LANES; lane++)
         if (lane != busy)
             count(it, lane, it->base + it->tiles);
-    gy_window_wake(it->comm); /* who waits for one of these may have gone to sleep since the last tile */
+    gy_slot_wake(it->comm); /* who waits for one of these may have gone to sleep since the last tile */
 }
 
 static bool takes_from(const struct stream *it, int rank)
@@ -66,19 +66,19 @@ static bool takes_from(const struct stream *it, int rank)
 /* In the plan, where this function stands. */
 static gyre_status go_on(const struct stream *it)
 {
-    struct gyre_request *r = gy_direct_fill(it->comm, it->call, it->plan);
+    struct gyre_request *r = gy_shm_blocking_fill(it->comm, it->call, it->plan);
     r->shape = it->shape;
     r->offer = it->offer;
     r->claims = it->claims;
     r->begun = true;
     r->verified = it->verified;
-    r->window_base = it->base;
+    r->region_base = it->base;
     if (it->done == 0 && !it->gives)
-        gy_whole_begin(r);
+        gy_block_pull_begin(r);
     gy_request_rewind(r);
     for (int l = 0; l < r->plan->lanes; l++) {
         struct gy_lane_state *lane = &r->lane[l];
-        int counter = r->plan->lane[l].window_lane;
+        int counter = r->plan->lane[l].region_lane;
         bool busy = counter == (it->gives ? GY_PUBLISH_COUNTER : it->lane);
         for (uint64_t t = 0; busy && t < it->done; t++) {
             gy_lane_done(lane, lane->lane_round, lane->tile, lane->tiles);
@@ -87,28 +87,28 @@ static gyre_status go_on(const struct stream *it)
         if (!busy)
             lane->exhausted = lane->finished = true;
     }
-    return gy_direct_go_on(r);
+    return gy_shm_blocking_go_on(r);
 }
 
 /* Everyone has read what this rank's next tile takes the place of. */
-static bool is_free(struct stream *it, struct gy_patience *patience)
+static bool is_free(struct stream *it, struct gy_spin *spinning)
 {
     struct gyre_comm *comm = it->comm;
     uint64_t number = it->base + it->done + 1, least = UINT64_MAX;
-    if (number <= GY_WINDOW_SLOTS || comm->known[it->lane] >= number - GY_WINDOW_SLOTS)
+    if (number <= GY_REGION_SLOTS || comm->known[it->lane] >= number - GY_REGION_SLOTS)
         return true;
     for (int p = 0; p < comm->size; p++) {
         uint64_t seen;
         if (p == comm->rank)
             continue;
-        while ((seen = seen_of(it, p, it->lane)) < number - GY_WINDOW_SLOTS)
-            if (!gy_patient(patience))
+        while ((seen = seen_of(it, p, it->lane)) < number - GY_REGION_SLOTS)
+            if (!gy_spin_policy(spinning))
                 return false;
-        if (number - GY_WINDOW_SLOTS > it->base && !it->verified && !gy_window_verify(comm, it->shape.sequence, p))
+        if (number - GY_REGION_SLOTS > it->base && !it->verified && !gy_signature_compare(comm, it->shape.sequence, p))
             return false;
         least = seen < least ? seen : least;
     }
-    it->verified |= number - GY_WINDOW_SLOTS > it->base;
+    it->verified |= number - GY_REGION_SLOTS > it->base;
     comm->known[it->lane] = least;
     return true;
 }
@@ -117,36 +117,36 @@ static void show_tile(const struct stream *it)
 {
     const struct gyre_comm *comm = it->comm;
     size_t at = it->done * it->tile, bytes = gy_min_size(it->tile, it->bytes - at);
-    (it->offer.past ? gy_copy_stream : gy_copy)(gy_window_slot_of(comm, comm->rank, GY_WINDOW, it->base + it->done),
-                                                (const unsigned char *)it->call->input + at, bytes);
-    if (it->offer.past)
+    (it->offer.nontemporal ? gy_copy_stream : gy_copy)(gy_slot_of(comm, comm->rank, GY_WINDOW, it->base + it->done),
+                                                       (const unsigned char *)it->call->input + at, bytes);
+    if (it->offer.nontemporal)
         gy_stream_fence();
 }
 
 static bool give(struct stream *it, struct gyre_page_record **record_p)
 {
-    struct gy_patience patience = gy_patience_of(it->comm->ctx);
+    struct gy_spin spinning = gy_spin_of(it->comm->ctx);
     for (; it->done < it->tiles; it->done++) {
-        bool free = is_free(it, &patience);
+        bool free = is_free(it, &spinning);
         if (free) {
             show_tile(it);
             count(it, GY_PUBLISH_COUNTER, it->base + it->done + 1);
         }
         if (it->done == 0) /* while the others take it */
-            *record_p = gy_direct_note(it->comm, &it->shape, it->bytes);
+            *record_p = gy_shm_blocking_note(it->comm, &it->shape, it->bytes);
         if (!free)
             return false;
-        gy_window_wake(it->comm);
+        gy_slot_wake(it->comm);
     }
     return true;
 }
 
 /* Has everyone who gives shown so many tiles? */
-static bool is_shown(const struct stream *it, uint64_t tiles, struct gy_patience *patience)
+static bool is_shown(const struct stream *it, uint64_t tiles, struct gy_spin *spinning)
 {
     for (int p = 0; p < it->comm->size; p++)
         while (takes_from(it, p) && seen_of(it, p, GY_PUBLISH_COUNTER) < it->base + tiles)
-            if (!gy_patient(patience))
+            if (!gy_spin_policy(spinning))
                 return false;
     return true;
 }
@@ -157,11 +157,11 @@ static bool is_as_expected(struct stream *it)
     for (int p = 0; p < it->comm->size; p++) {
         if (!takes_from(it, p))
             continue;
-        if (!gy_window_verify(it->comm, it->shape.sequence, p))
+        if (!gy_signature_compare(it->comm, it->shape.sequence, p))
             return false;
         const struct gy_offer offer = gy_mapped_offer_of(it->comm, it->shape.sequence, p);
-        if (offer.input || offer.far_input) {
-            it->comm->tiny[it->shape.collective].offered = true;
+        if (offer.input || offer.peer_input) {
+            it->comm->eager[it->shape.collective].offered = true;
             return false;
         }
     }
@@ -173,12 +173,12 @@ static void reduce_tile(const struct stream *it, const struct gy_operation *oper
 {
     const struct gyre_comm *comm = it->comm;
     size_t most = it->claims ? GY_CLAIMED : bytes, n, element = gy_dtype_bytes(it->call->dtype);
-    const unsigned char *sources[GY_WINDOW_RANKS];
+    const unsigned char *sources[GY_REGION_RANKS];
     for (int p = 0; p < comm->size; p++)
         sources[p] = p == comm->rank ? (const unsigned char *)it->call->input + at
-                                     : gy_window_slot_of(comm, p, GY_WINDOW, it->base + it->done);
+                                     : gy_slot_of(comm, p, GY_WINDOW, it->base + it->done);
     for (size_t within = 0; within < bytes; within += n) {
-        const void *from[GY_WINDOW_RANKS];
+        const void *from[GY_REGION_RANKS];
         unsigned char *to = (unsigned char *)it->call->output + at + within;
         n = gy_min_size(most, bytes - within);
         for (int p = 0; p < comm->size; p++) {
@@ -199,23 +199,23 @@ static void take_tile(const struct stream *it, const struct gy_operation *operat
     else
         (it->claims ? gy_copy_claim
                     : gy_copy)((unsigned char *)it->call->output + at,
-                               gy_window_slot_of(it->comm, (int)it->shape.root, GY_WINDOW, it->base + it->done), bytes);
+                               gy_slot_of(it->comm, (int)it->shape.root, GY_WINDOW, it->base + it->done), bytes);
 }
 
 static bool take(struct stream *it, struct gyre_page_record **record_p)
 {
-    struct gy_patience patience = gy_patience_of(it->comm->ctx);
+    struct gy_spin spinning = gy_spin_of(it->comm->ctx);
     const struct gy_operation operation = {.dtype = it->call->dtype, .op = it->call->op};
-    *record_p = gy_direct_note(it->comm, &it->shape, it->bytes);
+    *record_p = gy_shm_blocking_note(it->comm, &it->shape, it->bytes);
     count(it, GY_PUBLISH_COUNTER, it->base + it->tiles); /* nobody waits for that before he uses a slot again */
-    if (!is_shown(it, 1, &patience) || !is_as_expected(it))
+    if (!is_shown(it, 1, &spinning) || !is_as_expected(it))
         return false;
     for (; it->done < it->tiles; it->done++) {
-        if (!is_shown(it, it->done + 1, &patience))
+        if (!is_shown(it, it->done + 1, &spinning))
             return false;
         take_tile(it, &operation);
         count(it, it->lane, it->base + it->done + 1);
-        gy_window_wake(it->comm);
+        gy_slot_wake(it->comm);
     }
     count_the_rest(it);
     it->comm->compared = it->shape.sequence;
@@ -232,27 +232,28 @@ static void give_the_rest(const struct stream *it)
         memcpy(it->call->output, it->call->input, it->bytes);
 }
 
-gyre_status gy_direct_slots(struct gyre_comm *comm, const struct gy_call *call, struct gy_plan *plan,
-                            enum gy_giving giving)
+gyre_status gy_shm_blocking_slots(struct gyre_comm *comm, const struct gy_call *call, struct gy_plan *plan,
+                                  enum gy_shm_variant variant)
 {
     size_t element = gy_dtype_bytes(call->dtype), bytes = call->count * element;
-    struct stream it = {.comm = comm,
-                        .call = call,
-                        .plan = plan,
-                        .shape = gy_shape_of(call, GY_DIRECT_ONE_SHOT, comm->size),
-                        .offer = {.past = giving == GY_GIVEN_PAST, .claimed = giving == GY_GIVEN_CLAIMED},
-                        .bytes = bytes,
-                        .tile = gy_window_tile(comm, plan, bytes, element) * element,
-                        .base = comm->window_base,
-                        .lane = call->collective == GY_BROADCAST ? GY_COLLECT_COUNTER : GY_GATHER_COUNTER,
-                        .gives = (comm->rank == call->root) == (call->collective == GY_BROADCAST)};
+    struct stream it = {
+        .comm = comm,
+        .call = call,
+        .plan = plan,
+        .shape = gy_shape_of(call, GY_SHM_ONE_SHOT, comm->size),
+        .offer = {.nontemporal = variant == GY_SHM_SLOT_NT, .claimed = variant == GY_SHM_SLOT_PREFETCHW},
+        .bytes = bytes,
+        .tile = gy_slot_tile(comm, plan, bytes, element) * element,
+        .base = comm->region_base,
+        .lane = call->collective == GY_BROADCAST ? GY_COLLECT_COUNTER : GY_GATHER_COUNTER,
+        .gives = (comm->rank == call->root) == (call->collective == GY_BROADCAST)};
     it.tiles = (bytes - 1) / it.tile + 1;
     it.claims = it.offer.claimed && (comm->size == 2 || call->collective == GY_REDUCE_TO);
     it.shape.sequence = ++comm->sequence;
-    comm->window_base += it.tiles;
-    gy_line_own(gy_direct_entry(comm, comm->rank, it.shape.sequence));
+    comm->region_base += it.tiles;
+    gy_line_own(gy_shm_blocking_entry(comm, comm->rank, it.shape.sequence));
     gy_line_own(&comm->control[comm->rank]->lane[it.gives ? GY_PUBLISH_COUNTER : it.lane].progress);
-    gy_window_arrive(comm, &it.shape, &it.offer);
+    gy_signature_publish(comm, &it.shape, &it.offer);
     struct gyre_page_record *record = NULL;
     bool over = it.gives ? give(&it, &record) : take(&it, &record);
     if (it.gives)
@@ -262,6 +263,6 @@ gyre_status gy_direct_slots(struct gyre_comm *comm, const struct gy_call *call, 
     gy_recorder_done(&comm->recorder, record);
     gy_comm_plan_release(comm, plan);
     if ((it.shape.sequence & (GY_LOOK_EVERY - 1)) == 0)
-        gy_look_around(comm->ctx);
+        gy_progress_occasional(comm->ctx);
     return GYRE_SUCCESS;
 }

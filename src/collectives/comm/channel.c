@@ -31,7 +31,7 @@ void gy_channel_free(struct gy_channel *channel)
 
 bool gy_channel_queued(const struct gy_channel *channel)
 {
-    bool queued = channel->ends.out.queued || channel->farewell.queued;
+    bool queued = channel->completion.out.queued || channel->announce_end.queued;
     for (int use = 0; use < GY_CREDIT_USES; use++)
         queued |= channel->credit[use].out.queued;
     return queued;

@@ -30,7 +30,7 @@
 #define GY_MESSAGE_CREDITS 4u /* of messages from point to point */
 #define GY_STASHED_MOST (GY_EAGER_CREDITS + GY_MESSAGE_CREDITS)
 #define GY_GRANTS_KEPT 16
-#define GY_EAGER_FAR (32u << 10) /* bytes of the longest eager frame between hosts */
+#define GY_EAGER_INTER_HOST (32u << 10) /* bytes of the longest eager frame between hosts */
 
 _Static_assert(GY_OLDEST_CREDITS >= GY_EAGER_UNITS + GY_EAGER_UNITS, "for the longest frame, beside what is kept back");
 _Static_assert(GY_EAGER_CREDITS >= GY_OLDEST_CREDITS + GY_EAGER_UNITS, "a younger one has some, too");
@@ -55,10 +55,10 @@ struct gy_credit {
 };
 
 struct gy_channel {
-    struct gy_channel *next;      /* among the buried */
-    bool destroyed;               /* the peer has destroyed the communicator, */
-    int cause;                    /* itself, or because this rank of the world had */
-    struct gy_frame_out farewell; /* tells the peer that this rank takes no more part */
+    struct gy_channel *next;          /* waiting to be freed */
+    bool destroyed;                   /* the peer has destroyed the communicator, */
+    int cause;                        /* itself, or because this rank of the world had */
+    struct gy_frame_out announce_end; /* tells the peer that this rank takes no more part */
     struct gy_credit credit[GY_CREDIT_USES];
     uint64_t sent, received; /* point-to-point messages that have been started */
     uint64_t tickets, left;  /* eager ones among those sent: started, and gone */
@@ -67,7 +67,7 @@ struct gy_channel {
         uint64_t told,
             heard; /* see uniform_completion.h: the highest number that went there, and that came from there */
         struct gy_frame_out out;
-    } ends;
+    } completion;
     struct gy_stashed stashed[GY_STASHED_MOST];
     unsigned early;       /* of them used */
     unsigned char *stash; /* GY_STASHED_MOST units */

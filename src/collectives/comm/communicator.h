@@ -1,5 +1,5 @@
 /* A communicator: the order of operations over the world's ranks, with its plans, its channels to peers and its place
- * in the shared windows. */
+ * in the shared regions. */
 #ifndef GY_COLLECTIVES_COMM_COMMUNICATOR_H
 #define GY_COLLECTIVES_COMM_COMMUNICATOR_H
 
@@ -25,16 +25,16 @@ struct gy_attributes {
 };
 
 /* A frame that has left before its request was made: the next collective's, or the next message's to `rank`. */
-struct gy_swapped {
+struct gy_sent_ahead {
     uint64_t sequence; /* 0: there is none */
     int rank;
 };
 
-struct gy_repeat;
+struct gy_cached_call;
 struct gy_verify;
 
 /* What uniform_completion.c keeps of a communicator. */
-struct gy_ends {
+struct gy_uniform {
     uint64_t started;  /* operations that end alike, launched */
     uint64_t complete; /* all up to this one are complete here; not changed any more once the world has failed */
     bool linked;       /* links and channels for the exchange are there */
@@ -46,20 +46,20 @@ struct gyre_comm {
     struct gyre_comm *next; /* in ctx->comms */
     uint32_t id;
     struct gy_group group;
-    int rank, size;               /* of the group */
-    struct gy_tuned *tuned;       /* the choice by cost; NULL: by thresholds */
-    struct gy_grouping grouping;  /* of its ranks, for hierarchical plans */
-    uint64_t sequence;            /* of the collective started last */
-    struct gy_swapped swapped;    /* see eager_exchange.c, eager_message.c and gy_flow_send */
-    uint32_t councils;            /* agreements begun */
-    struct gy_channel **channels; /* [size], NULL until used */
+    int rank, size;                  /* of the group */
+    struct gy_tuned *tuned;          /* the choice by cost; NULL: by thresholds */
+    struct gy_grouping grouping;     /* of its ranks, for hierarchical plans */
+    uint64_t sequence;               /* of the collective started last */
+    struct gy_sent_ahead sent_ahead; /* see eager_exchange.c, eager_message.c and gy_flow_send */
+    uint32_t agreements;             /* agreements begun */
+    struct gy_channel **channels;    /* [size], NULL until used */
 
-    /* Windows. Collectives that use them run one after the other, in start order. */
-    int window;                         /* slot in the segment, −1: none */
-    struct gy_window_control **control; /* [size] of every member, when there is a window */
+    /* Regions. Collectives that use them run one after the other, in start order. */
+    int region;                         /* its region of the segment, −1: none */
+    struct gy_region_control **control; /* [size] of every member, when there is a region */
     struct gy_rank_control **standing;  /* [size] likewise: what each exposes once per world */
-    bool window_reserved;
-    uint64_t window_base;    /* value of the shared counters after the window collectives that have been
+    bool region_reserved;
+    uint64_t region_base;    /* value of the shared counters after the region collectives that have been
                                       * started */
     uint64_t inline_started; /* direct exchanges started: the number of the last, which is its place and flag value */
     uint64_t inline_done;    /* ... that are complete here */
@@ -75,12 +75,12 @@ struct gyre_comm {
         size_t
             chosen; /* 1 more than the bytes for which the way of shm_blocking.h or eager_exchange.c was chosen last; 0: none */
         bool offered; /* what a root gives, or is given, lay open when this rank took it last: shm_rooted_mapped.c */
-    } tiny[GY_COLLECTIVES];    /* see eager_call.c */
-    struct gy_repeat *repeats; /* [GY_COLLECTIVES]: the last call of each, for one like it */
-    struct gy_ways ways;
-    uint64_t known[GY_WINDOW_LANES]; /* every peer's counter is known to be at least this */
-    struct gyre_request *window_first, *window_last;
-    struct gyre_request *window_next; /* the first of them that has not begun, or runs through its plan */
+    } eager[GY_COLLECTIVES];           /* see eager_call.c */
+    struct gy_cached_call *call_cache; /* [GY_COLLECTIVES]: the last call of each, for one like it */
+    struct gy_tuner tuner;
+    uint64_t known[GY_REGION_LANES]; /* every peer's counter is known to be at least this */
+    struct gyre_request *region_first, *region_last;
+    struct gyre_request *region_next; /* the first of them that has not begun, or runs through its plan */
     struct gyre_window *windows;      /* one-sided */
     uint32_t windows_made;
 
@@ -92,7 +92,7 @@ struct gyre_comm {
     } other[GY_PLANS_OTHER_ROOTS];
     unsigned clock;
 
-    struct gy_ends ends;
+    struct gy_uniform completion;
     struct gy_verify *verify; /* see result_check.h; NULL: not asked for */
     struct gy_recorder recorder;
     uint64_t sent[GY_TRANSPORTS_MOST]; /* bytes of payload handed to links */

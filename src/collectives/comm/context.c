@@ -54,17 +54,17 @@ void gy_context_fail(struct gy_context *ctx)
     ctx->up->failed(ctx);
 }
 
-void gy_context_bury(struct gy_context *ctx, struct gy_channel *channel)
+void gy_context_free_later(struct gy_context *ctx, struct gy_channel *channel)
 {
     if (!channel || !gy_channel_queued(channel)) {
         gy_channel_free(channel);
         return;
     }
-    channel->next = ctx->buried;
-    ctx->buried = channel;
+    channel->next = ctx->deferred;
+    ctx->deferred = channel;
 }
 
-void gy_context_starve(struct gy_context *ctx, int peer)
+void gy_context_no_memory(struct gy_context *ctx, int peer)
 {
     int own = ctx->world->rank;
     gy_error_set(&ctx->error, GYRE_NO_MEMORY, own, "rank %d has no memory for what is under way to or from rank %d",
@@ -73,15 +73,15 @@ void gy_context_starve(struct gy_context *ctx, int peer)
     gy_context_fail(ctx);
 }
 
-void *gy_context_scrap(struct gy_context *ctx, int peer)
+void *gy_context_discard_buffer(struct gy_context *ctx, int peer)
 {
     struct gy_peer *p = &ctx->peers[peer];
-    if (!p->scrap)
-        p->scrap = gy_alloc_aligned(64, GY_FRAME_MAX);
-    return p->scrap;
+    if (!p->discard)
+        p->discard = gy_alloc_aligned(64, GY_FRAME_MAX);
+    return p->discard;
 }
 
-/* Only what was given a place by the sink that knows communicators. */
+/* Only what was given a place by the receive handler that knows communicators. */
 static bool is_of(const struct gy_frame *frame, uint32_t comm, uint64_t window)
 {
     bool one_sided = gy_is_one_sided(frame->kind), data = frame->kind == GY_FRAME_DATA;
@@ -97,11 +97,11 @@ void gy_context_take_back(struct gy_context *ctx, uint32_t comm, uint64_t window
         struct gy_link *link = ctx->peers[peer].link;
         if (!link->inbound.active || link->inbound.dropped || !is_of(&link->inbound.frame, comm, window))
             continue;
-        unsigned char *scrap = gy_context_scrap(ctx, peer);
-        if (scrap)
-            gy_link_inbound_drop(link, scrap);
+        unsigned char *discard = gy_context_discard_buffer(ctx, peer);
+        if (discard)
+            gy_link_inbound_drop(link, discard);
         else
-            gy_context_starve(ctx, peer);
+            gy_context_no_memory(ctx, peer);
     }
 }
 

@@ -28,16 +28,16 @@ struct gy_peer {
     struct gy_frame_out pong; /* answers */
     bool pong_owed;
     int64_t broken; /* when its link broke, 0: it did not */
-    int64_t left;   /* when this rank noticed that it said goodbye, 0: it did not */
+    int64_t left;   /* when this rank noticed that it said that it leaves, 0: it did not */
     int64_t heard;  /* when it last showed a sign of life inside gyre */
     bool met; /* a sign of life has come: where none can, as its side of the link is not made yet, none is missed */
-    uint64_t heartbeat;   /* last value seen in shared memory */
-    struct gy_error why;  /* why the link broke */
-    unsigned char *scrap; /* for payloads that are for nobody any more; NULL until the first */
+    uint64_t heartbeat;     /* last value seen in shared memory */
+    struct gy_error why;    /* why the link broke */
+    unsigned char *discard; /* for payloads that are for nobody any more; NULL until the first */
 };
 
 struct gy_channel;
-struct gy_bundle;
+struct gy_eager_queue;
 
 /* A frame that a blocking call waits for, and where its payload goes: eager_message.c, eager_exchange.c. */
 struct gy_awaited {
@@ -63,7 +63,7 @@ struct gy_one_sided_wait {
 struct gy_context {
     const struct gy_upcalls *up;
     struct gy_config config;
-    struct gy_driver driver;
+    struct gy_progress_lock progress_lock;
     struct gy_error error; /* the first failure of the world; communicators show it in their own words */
     struct gy_poller *poller;
     struct gy_world *world;
@@ -78,30 +78,31 @@ struct gy_context {
     struct gy_peer *peers; /* [size] */
     int *linked;           /* ranks with a link, [links] */
     int links;
-    bool remote;  /* some link has a descriptor: look at the poller often */
-    bool crowded; /* more local ranks than cores: the same on all ranks of the host */
-    bool closed;  /* transports are closed: after a failure */
-    bool outside; /* takes no part in agreements on ends any more: uniform_completion.c */
+    bool remote;         /* some link has a descriptor: look at the poller often */
+    bool oversubscribed; /* more local ranks than cores: the same on all ranks of the host */
+    bool closed;         /* transports are closed: after a failure */
+    bool outside;        /* takes no part in agreements on ends any more: uniform_completion.c */
     struct gyre_comm *comms;
-    struct gy_window_slots slots;
+    struct gy_regions slots;
     unsigned windows; /* one-sided ones, which others may ask for anything at any time */
-    bool answers_due; /* some of them could not answer yet: gy_far_answer */
+    bool answers_due; /* some of them could not answer yet: gy_rma_answer */
     struct gy_operations operations;
     struct gy_registry registry;
-    struct gy_channel *buried; /* of freed communicators, while a link still holds their last frame */
+    struct gy_channel *deferred; /* of freed communicators, while a link still holds their last frame */
     struct gy_one_sided_wait *one_sided_waits;
-    struct gyre_window *buried_windows; /* likewise */
+    struct gyre_window *deferred_windows; /* likewise */
     struct gyre_request *active_first, *active_last;
     unsigned active; /* requests in that list */
     bool together;   /* several of them have their turn: what they send leaves behind the last of them, */
     bool gathered;   /* and there is something */
     unsigned queued; /* those of them that stand in a queue for windows, and not at its head: nothing moves them */
-    struct gy_bundle *bundle;   /* direct exchanges that starts have shown; NULL: no memory for it, or no window yet */
-    struct gyre_request *idle;  /* free list */
-    struct gyre_request *lent;  /* over, and a link still holds a frame of theirs */
-    struct gyre_request *made;  /* all, but those that have outlived their communicator */
-    struct gy_awaited *awaited; /* NULL: nobody waits without a request */
-    void *kept[GY_BUFFER_POWERS]; /* scratch memory of 2^k bytes, free; each begins with the address of the next */
+    struct gy_eager_queue
+        *eager_queue;          /* direct exchanges that starts have shown; NULL: no memory for it, or no window yet */
+    struct gyre_request *idle; /* free list */
+    struct gyre_request *orphaned; /* over, and a link still holds a frame of theirs */
+    struct gyre_request *made;     /* all, but those that have outlived their communicator */
+    struct gy_awaited *awaited;    /* NULL: nobody waits without a request */
+    void *kept[GY_BUFFER_POWERS];  /* scratch memory of 2^k bytes, free; each begins with the address of the next */
     uint32_t next_comm;
     uint64_t generation;     /* of the process that made it: see atfork.c */
     int64_t turned;          /* time of the last slow turn */
@@ -132,16 +133,16 @@ bool gy_context_buffers_wait(const struct gy_context *ctx, size_t bytes, int cou
 void gy_context_buffer_give(struct gy_context *ctx, void *memory, size_t bytes);
 
 /* Frees a channel, at once or, when a link still holds its frame, with the world. NULL is allowed. */
-void gy_context_bury(struct gy_context *ctx, struct gy_channel *channel);
+void gy_context_free_later(struct gy_context *ctx, struct gy_channel *channel);
 
 #define GY_BUT_WINDOWS UINT64_MAX
 /* A communicator goes, with its windows (0) or but for them, or one of these: no link stores anything to where its frames were to go
  * from now on, be it memory of the library's or the caller's. Without memory for what is under way the world ends. */
 void gy_context_take_back(struct gy_context *ctx, uint32_t comm, uint64_t window);
 /* Memory for one payload of the peer's that is for nobody; NULL: there is none. */
-void *gy_context_scrap(struct gy_context *ctx, int peer);
+void *gy_context_discard_buffer(struct gy_context *ctx, int peer);
 /* This rank has no memory for what it owes or is sent, and cannot go on: all are told. */
-void gy_context_starve(struct gy_context *ctx, int peer);
+void gy_context_no_memory(struct gy_context *ctx, int peer);
 
 /* Counts the forks from which this process has come. A child inherits descriptors and memory but no right to use them. */
 extern _Atomic uint64_t gy_fork_generation;

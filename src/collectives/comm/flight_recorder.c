@@ -10,7 +10,7 @@
 #include "core/mem.h"
 #include "transport/shm/segment.h"
 
-void gy_recorder_trace(const struct gy_recorder *recorder, const struct gy_arrival *shape, gyre_status status,
+void gy_recorder_trace(const struct gy_recorder *recorder, const struct gy_call_signature *shape, gyre_status status,
                        int64_t began, int64_t now)
 {
     if (!recorder->trace)
@@ -34,7 +34,7 @@ void gy_recorder_trace(const struct gy_recorder *recorder, const struct gy_arriv
 /* Collective, type, operation and algorithm lie side by side in both. */
 #define KIND_BYTES 4
 _Static_assert(offsetof(struct gyre_page_record, state) == offsetof(struct gyre_page_record, collective) + KIND_BYTES &&
-                   sizeof(struct gy_arrival) == offsetof(struct gy_arrival, collective) + KIND_BYTES,
+                   sizeof(struct gy_call_signature) == offsetof(struct gy_call_signature, collective) + KIND_BYTES,
                "so that they are copied at once");
 
 void gy_recorder_init(struct gy_recorder *recorder, struct gyre_page_comm *page, unsigned records)
@@ -69,14 +69,15 @@ bool gy_recorder_provide(struct gy_recorder *recorder)
 }
 
 /* Out of line: room for an event is made, which takes as long as the rest of a record. */
-static __attribute__((noinline)) void trace_start(const struct gy_recorder *recorder, const struct gy_arrival *shape,
+static __attribute__((noinline)) void trace_start(const struct gy_recorder *recorder,
+                                                  const struct gy_call_signature *shape,
                                                   struct gyre_page_record *record)
 {
     record->began = gy_now();
     gy_recorder_trace(recorder, shape, GYRE_IN_PROGRESS, record->began, record->began);
 }
 
-static inline struct gyre_page_record *begin(struct gy_recorder *recorder, const struct gy_arrival *shape,
+static inline struct gyre_page_record *begin(struct gy_recorder *recorder, const struct gy_call_signature *shape,
                                              uint64_t mask)
 {
     uint64_t serial = ++recorder->page->started;
@@ -94,14 +95,14 @@ static inline struct gyre_page_record *begin(struct gy_recorder *recorder, const
     return record;
 }
 
-struct gyre_page_record *gy_recorder_begin(struct gy_recorder *recorder, const struct gy_arrival *shape)
+struct gyre_page_record *gy_recorder_begin(struct gy_recorder *recorder, const struct gy_call_signature *shape)
 {
     if (recorder->page->started > 0)
         (void)gy_recorder_provide(recorder);
     return begin(recorder, shape, recorder->mask);
 }
 
-struct gyre_page_record *gy_recorder_begin_full(struct gy_recorder *recorder, const struct gy_arrival *shape)
+struct gyre_page_record *gy_recorder_begin_full(struct gy_recorder *recorder, const struct gy_call_signature *shape)
 {
     return begin(recorder, shape, GY_RECORDS - 1);
 }
@@ -112,20 +113,20 @@ void gy_recorder_note(struct gyre_page_record *record, int64_t now)
         record->began = now;
 }
 
-static struct gy_arrival shape_of(const struct gyre_page_record *record)
+static struct gy_call_signature shape_of(const struct gyre_page_record *record)
 {
-    return (struct gy_arrival){.sequence = record->sequence,
-                               .count = record->count,
-                               .root = (uint32_t)record->root,
-                               .collective = record->collective,
-                               .dtype = record->dtype,
-                               .op = record->op,
-                               .algorithm = record->algorithm};
+    return (struct gy_call_signature){.sequence = record->sequence,
+                                      .count = record->count,
+                                      .root = (uint32_t)record->root,
+                                      .collective = record->collective,
+                                      .dtype = record->dtype,
+                                      .op = record->op,
+                                      .algorithm = record->algorithm};
 }
 
 static __attribute__((noinline)) void trace_end(const struct gy_recorder *recorder, struct gyre_page_record *record)
 {
-    const struct gy_arrival shape = shape_of(record);
+    const struct gy_call_signature shape = shape_of(record);
     record->ended = gy_now();
     gy_recorder_trace(recorder, &shape, GYRE_SUCCESS, record->began, record->ended);
 }
@@ -155,7 +156,7 @@ struct gyre_page_record *gy_recorder_find(struct gy_recorder *recorder, uint64_t
 }
 
 /* What follows the name and the number: elements, root, operation, as far as the collective has them. */
-static int print_details(const struct gy_arrival *shape, char *text, size_t bytes)
+static int print_details(const struct gy_call_signature *shape, char *text, size_t bytes)
 {
     const char *dtype = gyre_dtype_name((gyre_dtype)shape->dtype), *op = gyre_op_name((gyre_op)shape->op);
     unsigned collective = shape->collective & ~GY_VARYING;
@@ -175,7 +176,7 @@ static int print_details(const struct gy_arrival *shape, char *text, size_t byte
     return snprintf(text, bytes, "%s x %s%s%s, ", dtype ? dtype : "?", count, root, operation);
 }
 
-void gy_shape_print(const struct gy_arrival *shape, char *text, size_t bytes)
+void gy_shape_print(const struct gy_call_signature *shape, char *text, size_t bytes)
 {
     unsigned collective = shape->collective & ~GY_VARYING;
     const char *algorithm = shape->algorithm < GY_ALGORITHMS ? gy_algorithm_name(shape->algorithm) : "not started";
@@ -194,7 +195,7 @@ void gy_shape_print(const struct gy_arrival *shape, char *text, size_t bytes)
 static int dump_record(const struct gyre_page_record *record, int fd)
 {
     static const char *const states[] = {"running", "done", "failed"};
-    struct gy_arrival shape = shape_of(record);
+    struct gy_call_signature shape = shape_of(record);
     char text[160];
     gy_shape_print(&shape, text, sizeof(text));
     bool timed = record->began && (record->ended || record->state == GYRE_PAGE_RUNNING);

@@ -25,7 +25,7 @@ struct gy_recorder {
     void *trace_user;
 };
 
-struct gy_arrival;
+struct gy_call_signature;
 
 /* `page` has so many records, a power of two. */
 void gy_recorder_init(struct gy_recorder *recorder, struct gyre_page_comm *page, unsigned records);
@@ -39,14 +39,14 @@ static inline bool gy_recorder_is_full(const struct gy_recorder *recorder)
  * none yet. Is there? */
 bool gy_recorder_provide(struct gy_recorder *recorder);
 /* `began` is noted by who knows it, or when somebody waits: the tiny path reads no clock. */
-struct gyre_page_record *gy_recorder_begin(struct gy_recorder *recorder, const struct gy_arrival *shape);
+struct gyre_page_record *gy_recorder_begin(struct gy_recorder *recorder, const struct gy_call_signature *shape);
 /* The same of one that is full: of the shortest ways, where a comparison can be measured. */
-struct gyre_page_record *gy_recorder_begin_full(struct gy_recorder *recorder, const struct gy_arrival *shape);
+struct gyre_page_record *gy_recorder_begin_full(struct gy_recorder *recorder, const struct gy_call_signature *shape);
 /* When it began, if that has not been noted yet: a trace has been told at once. */
 void gy_recorder_note(struct gyre_page_record *record, int64_t now);
 void gy_recorder_done(struct gy_recorder *recorder, struct gyre_page_record *record);
 /* Tells the trace, if there is one, of the end of an operation; IN_PROGRESS: of its start. */
-void gy_recorder_trace(const struct gy_recorder *recorder, const struct gy_arrival *shape, gyre_status status,
+void gy_recorder_trace(const struct gy_recorder *recorder, const struct gy_call_signature *shape, gyre_status status,
                        int64_t began, int64_t now);
 /* The record that was begun as `serial`, NULL when it has been overwritten. */
 struct gyre_page_record *gy_recorder_at(struct gy_recorder *recorder, uint64_t serial);
@@ -56,6 +56,6 @@ struct gyre_page_record *gy_recorder_find(struct gy_recorder *recorder, uint64_t
 bool gy_recorder_dump(const struct gy_recorder *recorder, int rank, int fd);
 
 /* "all_reduce #17 (float32 x 1000, sum, ring)" */
-void gy_shape_print(const struct gy_arrival *shape, char *text, size_t bytes);
+void gy_shape_print(const struct gy_call_signature *shape, char *text, size_t bytes);
 
 #endif

@@ -94,7 +94,7 @@ bool gy_grouping_make(struct gy_grouping *grouping_p, const struct gy_world *wor
     grouping_p->hosts = count_hosts(world, group, scratch);
     grouping_p->cores = grouping_p->hosts == 1 ? count_cores(world, group) : 0;
     /* hosts of a single core choose as if they had enough: nothing has been measured there */
-    grouping_p->crowded = grouping_p->cores > 1 && group->size > grouping_p->cores;
+    grouping_p->oversubscribed = grouping_p->cores > 1 && group->size > grouping_p->cores;
     if (!off)
         put_in_groups(grouping_p, world, group, setting, scratch + most);
     gy_free(scratch);

@@ -13,7 +13,7 @@ struct gy_grouping {
     bool paired;           /* ranks 2k and 2k + 1 are in one group, whatever k */
     int hosts;             /* that the ranks are on, whatever the setting makes of them */
     int cores;             /* of the host that all ranks are on, as far as they can see; 0: they are on several */
-    bool crowded;          /* all ranks are on one host, which has fewer cores: they wait for turns */
+    bool oversubscribed;   /* all ranks are on one host, which has fewer cores: they wait for turns */
 };
 
 /* False: no memory. */

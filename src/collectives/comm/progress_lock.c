@@ -15,43 +15,43 @@
 
 static _Thread_local char self; /* its address is the thread's name */
 
-static void note_holder(struct gy_driver *driver)
+static void note_holder(struct gy_progress_lock *progress_lock)
 {
-    driver->held = true;
-    atomic_store_explicit(&driver->holder, &self, memory_order_relaxed);
+    progress_lock->held = true;
+    atomic_store_explicit(&progress_lock->holder, &self, memory_order_relaxed);
 }
 
 /* The one place that needs to know whether there is anybody to lock out. The answer cannot change from yes to no while
  * the only thread is inside; the holder remembers what it did. */
-static void lock(struct gy_driver *driver)
+static void lock(struct gy_progress_lock *progress_lock)
 {
     if (__libc_single_threaded)
         return;
-    if (pthread_mutex_trylock(&driver->lock) != 0) {
-        atomic_fetch_add_explicit(&driver->knockers, 1, memory_order_relaxed);
-        pthread_mutex_lock(&driver->lock);
-        atomic_fetch_sub_explicit(&driver->knockers, 1, memory_order_relaxed);
+    if (pthread_mutex_trylock(&progress_lock->lock) != 0) {
+        atomic_fetch_add_explicit(&progress_lock->knockers, 1, memory_order_relaxed);
+        pthread_mutex_lock(&progress_lock->lock);
+        atomic_fetch_sub_explicit(&progress_lock->knockers, 1, memory_order_relaxed);
     }
-    note_holder(driver);
+    note_holder(progress_lock);
 }
 
-static void unlock(struct gy_driver *driver)
+static void unlock(struct gy_progress_lock *progress_lock)
 {
-    if (!driver->held)
+    if (!progress_lock->held)
         return;
-    driver->held = false;
-    atomic_store_explicit(&driver->holder, NULL, memory_order_relaxed);
-    pthread_mutex_unlock(&driver->lock);
+    progress_lock->held = false;
+    atomic_store_explicit(&progress_lock->holder, NULL, memory_order_relaxed);
+    pthread_mutex_unlock(&progress_lock->lock);
 }
 
-void gy_driver_enter(struct gy_context *ctx)
+void gy_progress_enter(struct gy_context *ctx)
 {
-    lock(&ctx->driver);
+    lock(&ctx->progress_lock);
 }
 
-bool gy_driver_enter_within(struct gy_context *ctx, int64_t ns)
+bool gy_progress_enter_within(struct gy_context *ctx, int64_t ns)
 {
-    struct gy_driver *driver = &ctx->driver;
+    struct gy_progress_lock *progress_lock = &ctx->progress_lock;
     struct timespec end;
     if (__libc_single_threaded)
         return true;
@@ -59,179 +59,180 @@ bool gy_driver_enter_within(struct gy_context *ctx, int64_t ns)
     ns += end.tv_nsec;
     end.tv_sec += (time_t)(ns / GY_SECOND);
     end.tv_nsec = (long)(ns % GY_SECOND);
-    atomic_fetch_add_explicit(&driver->knockers, 1, memory_order_relaxed);
-    int result = pthread_mutex_clocklock(&driver->lock, CLOCK_MONOTONIC, &end);
-    atomic_fetch_sub_explicit(&driver->knockers, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&progress_lock->knockers, 1, memory_order_relaxed);
+    int result = pthread_mutex_clocklock(&progress_lock->lock, CLOCK_MONOTONIC, &end);
+    atomic_fetch_sub_explicit(&progress_lock->knockers, 1, memory_order_relaxed);
     if (result == 0)
-        note_holder(driver);
+        note_holder(progress_lock);
     return result == 0;
 }
 
-const char *gy_driver_self(void)
+const char *gy_progress_lock_self(void)
 {
     return &self;
 }
 
 /* Only a thread itself writes its own name there, and takes it away. */
-const char *gy_driver_holder(const struct gy_context *ctx)
+const char *gy_progress_lock_holder(const struct gy_context *ctx)
 {
-    return atomic_load_explicit(&ctx->driver.holder, memory_order_relaxed);
+    return atomic_load_explicit(&ctx->progress_lock.holder, memory_order_relaxed);
 }
 
 /* No thread of this process is inside any more: in a world that has failed the others are told. A forked child, whose
  * overlay atfork.c has taken away, tells nobody. */
 static void step_out(struct gy_context *ctx)
 {
-    const struct gy_driver *driver = &ctx->driver;
-    if (ctx->closed && ctx->overlay && driver->waits == 0 && driver->naps == 0)
+    const struct gy_progress_lock *progress_lock = &ctx->progress_lock;
+    if (ctx->closed && ctx->overlay && progress_lock->waits == 0 && progress_lock->sleepers == 0)
         ctx->up->returned(ctx);
 }
 
 static __attribute__((noinline)) void leave(struct gy_context *ctx)
 {
-    struct gy_driver *driver = &ctx->driver;
-    if (driver->threaded && (ctx->active_first || ctx->windows) && driver->waits == 0 && driver->naps == 0)
-        pthread_cond_signal(&driver->work);
+    struct gy_progress_lock *progress_lock = &ctx->progress_lock;
+    if (progress_lock->threaded && (ctx->active_first || ctx->windows) && progress_lock->waits == 0 &&
+        progress_lock->sleepers == 0)
+        pthread_cond_signal(&progress_lock->work);
     step_out(ctx);
-    unlock(driver);
+    unlock(progress_lock);
 }
 
 /* The only thread of a world that is whole has nothing to do. */
-void gy_driver_leave(struct gy_context *ctx)
+void gy_progress_leave(struct gy_context *ctx)
 {
-    if (ctx->driver.threaded || ctx->driver.held || ctx->closed)
+    if (ctx->progress_lock.threaded || ctx->progress_lock.held || ctx->closed)
         leave(ctx);
 }
 
-void gy_driver_yield(struct gy_context *ctx)
+void gy_progress_yield(struct gy_context *ctx)
 {
-    struct gy_driver *driver = &ctx->driver;
-    if (atomic_load_explicit(&driver->knockers, memory_order_relaxed) == 0)
+    struct gy_progress_lock *progress_lock = &ctx->progress_lock;
+    if (atomic_load_explicit(&progress_lock->knockers, memory_order_relaxed) == 0)
         return;
-    unlock(driver);
+    unlock(progress_lock);
     sched_yield();
-    lock(driver);
+    lock(progress_lock);
 }
 
-static void let_others_in(void *driver)
+static void let_others_in(void *progress_lock)
 {
-    unlock(driver);
+    unlock(progress_lock);
 }
 
-static void come_back(void *driver)
+static void come_back(void *progress_lock)
 {
-    lock(driver);
+    lock(progress_lock);
 }
 
-void gy_driver_sleep(struct gy_context *ctx, int64_t timeout_ns)
+void gy_progress_sleep(struct gy_context *ctx, int64_t timeout_ns)
 {
-    struct gy_driver *driver = &ctx->driver;
-    if (!driver->held) {
+    struct gy_progress_lock *progress_lock = &ctx->progress_lock;
+    if (!progress_lock->held) {
         gy_poller_poll(ctx->poller, timeout_ns);
         return;
     }
-    driver->naps++;
-    gy_poller_wait(ctx->poller, timeout_ns, let_others_in, come_back, driver);
-    driver->naps--;
+    progress_lock->sleepers++;
+    gy_poller_wait(ctx->poller, timeout_ns, let_others_in, come_back, progress_lock);
+    progress_lock->sleepers--;
     gy_poller_poll(ctx->poller, 0);
 }
 
-void gy_driver_wake(struct gy_context *ctx)
+void gy_progress_wake(struct gy_context *ctx)
 {
-    if (ctx->driver.naps > 0)
-        (void)eventfd_write(ctx->driver.kick.fd, 1);
+    if (ctx->progress_lock.sleepers > 0)
+        (void)eventfd_write(ctx->progress_lock.kick.fd, 1);
 }
 
 static void kicked(void *owner, uint32_t events)
 {
-    struct gy_driver *driver = owner;
+    struct gy_progress_lock *progress_lock = owner;
     eventfd_t value;
     (void)events;
-    if (driver->naps == 0) /* the others are to see it too */
-        (void)eventfd_read(driver->kick.fd, &value);
+    if (progress_lock->sleepers == 0) /* the others are to see it too */
+        (void)eventfd_read(progress_lock->kick.fd, &value);
 }
 
 static void *run(void *argument)
 {
     struct gy_context *ctx = argument;
-    struct gy_driver *driver = &ctx->driver;
-    lock(driver);
-    while (!driver->stop) {
-        if ((!ctx->active_first && !ctx->windows) || driver->waits > 0 || ctx->closed)
-            pthread_cond_wait(&driver->work, &driver->lock);
+    struct gy_progress_lock *progress_lock = &ctx->progress_lock;
+    lock(progress_lock);
+    while (!progress_lock->stop) {
+        if ((!ctx->active_first && !ctx->windows) || progress_lock->waits > 0 || ctx->closed)
+            pthread_cond_wait(&progress_lock->work, &progress_lock->lock);
         else
             ctx->up->drive(ctx);
-        note_holder(driver); /* the wait gave the lock to others and took it back */
-        step_out(ctx);       /* it may have slept on after the last call had returned */
+        note_holder(progress_lock); /* the wait gave the lock to others and took it back */
+        step_out(ctx);              /* it may have slept on after the last call had returned */
     }
-    unlock(driver);
+    unlock(progress_lock);
     return NULL;
 }
 
 static gyre_status start_thread(struct gy_context *ctx, struct gy_error *error)
 {
-    struct gy_driver *driver = &ctx->driver;
+    struct gy_progress_lock *progress_lock = &ctx->progress_lock;
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the program's: its own threads get them */
-    driver->threaded = true;
-    int result = pthread_create(&driver->thread, NULL, run, ctx);
+    progress_lock->threaded = true;
+    int result = pthread_create(&progress_lock->thread, NULL, run, ctx);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (result == 0)
         return GYRE_SUCCESS;
-    driver->threaded = false;
+    progress_lock->threaded = false;
     return gy_error_set(error, GYRE_SYSTEM, -1, "the progress thread cannot be started: %s", strerror(result));
 }
 
-gyre_status gy_driver_create(struct gy_context *ctx, bool threaded, struct gy_error *error)
+gyre_status gy_progress_lock_create(struct gy_context *ctx, bool threaded, struct gy_error *error)
 {
-    struct gy_driver *driver = &ctx->driver;
+    struct gy_progress_lock *progress_lock = &ctx->progress_lock;
     int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (fd < 0)
         return gy_error_system(error, errno, "eventfd for waking threads");
-    driver->kick = (struct gy_watch){.fd = fd, .events = EPOLLIN, .callback = kicked, .owner = driver};
-    gyre_status status = gy_poller_add(ctx->poller, &driver->kick, error);
+    progress_lock->kick = (struct gy_watch){.fd = fd, .events = EPOLLIN, .callback = kicked, .owner = progress_lock};
+    gyre_status status = gy_poller_add(ctx->poller, &progress_lock->kick, error);
     if (status != GYRE_SUCCESS)
         goto close_fd;
-    pthread_mutex_init(&driver->lock, NULL);
-    pthread_cond_init(&driver->work, NULL);
+    pthread_mutex_init(&progress_lock->lock, NULL);
+    pthread_cond_init(&progress_lock->work, NULL);
     if (threaded)
         status = start_thread(ctx, error);
     if (status == GYRE_SUCCESS)
         return GYRE_SUCCESS;
-    gy_poller_remove(ctx->poller, &driver->kick);
+    gy_poller_remove(ctx->poller, &progress_lock->kick);
 close_fd:
     close(fd);
-    driver->kick.fd = 0;
+    progress_lock->kick.fd = 0;
     return status;
 }
 
-void gy_driver_free(struct gy_context *ctx)
+void gy_progress_lock_free(struct gy_context *ctx)
 {
-    struct gy_driver *driver = &ctx->driver;
-    if (driver->kick.fd == 0)
+    struct gy_progress_lock *progress_lock = &ctx->progress_lock;
+    if (progress_lock->kick.fd == 0)
         return;
-    if (driver->threaded) {
-        lock(driver);
-        driver->stop = true;
-        pthread_cond_signal(&driver->work);
-        gy_driver_wake(ctx);
-        unlock(driver);
-        pthread_join(driver->thread, NULL);
+    if (progress_lock->threaded) {
+        lock(progress_lock);
+        progress_lock->stop = true;
+        pthread_cond_signal(&progress_lock->work);
+        gy_progress_wake(ctx);
+        unlock(progress_lock);
+        pthread_join(progress_lock->thread, NULL);
     }
-    gy_poller_remove(ctx->poller, &driver->kick);
-    close(driver->kick.fd);
-    driver->kick.fd = 0;
-    pthread_cond_destroy(&driver->work);
-    pthread_mutex_destroy(&driver->lock);
+    gy_poller_remove(ctx->poller, &progress_lock->kick);
+    close(progress_lock->kick.fd);
+    progress_lock->kick.fd = 0;
+    pthread_cond_destroy(&progress_lock->work);
+    pthread_mutex_destroy(&progress_lock->lock);
 }
 
-void gy_driver_abandon(struct gy_context *ctx)
+void gy_progress_lock_abandon(struct gy_context *ctx)
 {
-    struct gy_driver *driver = &ctx->driver;
-    pthread_mutex_init(&driver->lock, NULL);
-    close(driver->kick.fd);
-    driver->kick.fd = 0;
-    driver->threaded = driver->held = false;
-    atomic_store_explicit(&driver->holder, NULL, memory_order_relaxed);
+    struct gy_progress_lock *progress_lock = &ctx->progress_lock;
+    pthread_mutex_init(&progress_lock->lock, NULL);
+    close(progress_lock->kick.fd);
+    progress_lock->kick.fd = 0;
+    progress_lock->threaded = progress_lock->held = false;
+    atomic_store_explicit(&progress_lock->holder, NULL, memory_order_relaxed);
 }

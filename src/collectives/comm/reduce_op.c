@@ -169,7 +169,7 @@ static void combine_pieces(const struct gy_operation *operation, bool canonical,
                            const void *const *sources, int nsources, size_t count)
 {
     _Alignas(64) unsigned char piece[PIECE_BYTES];
-    const void *from[GY_WINDOW_RANKS];
+    const void *from[GY_REGION_RANKS];
     size_t element = gyre_dtype_size(operation->dtype), n;
     if (nsources < 1) /* never; an analyser cannot know */
         return;

@@ -9,12 +9,12 @@
 
 static _Atomic uint32_t *user_of(struct gy_context *ctx, int slot, int world)
 {
-    return &gy_segment_rank(ctx->segment, ctx->world->members[world].local)->window_user[slot];
+    return &gy_segment_rank(ctx->segment, ctx->world->members[world].local)->region_user[slot];
 }
 
 static _Atomic uint32_t *ended_of(struct gy_context *ctx, int slot, int world)
 {
-    return &gy_segment_rank(ctx->segment, ctx->world->members[world].local)->window_ended[slot];
+    return &gy_segment_rank(ctx->segment, ctx->world->members[world].local)->region_ended[slot];
 }
 
 static bool is_without(struct gy_context *ctx, int slot, uint32_t comm, int world)
@@ -22,19 +22,19 @@ static bool is_without(struct gy_context *ctx, int slot, uint32_t comm, int worl
     return atomic_load_explicit(user_of(ctx, slot, world), memory_order_acquire) != comm + 1;
 }
 
-bool gy_window_slots_destroyed(struct gy_context *ctx, int slot, uint32_t comm, int world)
+bool gy_region_destroyed(struct gy_context *ctx, int slot, uint32_t comm, int world)
 {
     return atomic_load_explicit(user_of(ctx, slot, world), memory_order_acquire) == (GONE | (comm + 1));
 }
 
-void gy_window_slots_end(struct gy_context *ctx, int slot, int cause)
+void gy_region_end(struct gy_context *ctx, int slot, int cause)
 {
     atomic_store_explicit(ended_of(ctx, slot, ctx->world->rank), (uint32_t)cause + 1, memory_order_release);
 }
 
-int gy_window_slots_cause(struct gy_context *ctx, int slot, uint32_t comm, int world)
+int gy_region_cause(struct gy_context *ctx, int slot, uint32_t comm, int world)
 {
-    bool destroyed = gy_window_slots_destroyed(ctx, slot, comm, world);
+    bool destroyed = gy_region_destroyed(ctx, slot, comm, world);
     if (!destroyed && is_without(ctx, slot, comm, world)) /* what lies there is another communicator's */
         return -1;
     uint32_t ended = atomic_load_explicit(ended_of(ctx, slot, world), memory_order_acquire);
@@ -52,11 +52,11 @@ static bool all_left(struct gy_context *ctx, int slot)
     return true;
 }
 
-uint64_t gy_window_slots_free(struct gy_context *ctx)
+uint64_t gy_region_free(struct gy_context *ctx)
 {
     if (!ctx->segment)
         return 0;
-    for (int s = 0; s < GY_WINDOW_COMMS; s++)
+    for (int s = 0; s < GY_REGION_COMMS; s++)
         if (ctx->slots.retired[s].group.size > 0 && all_left(ctx, s)) {
             gy_group_free(&ctx->slots.retired[s].group);
             ctx->slots.taken &= ~(UINT64_C(1) << s);
@@ -64,10 +64,10 @@ uint64_t gy_window_slots_free(struct gy_context *ctx)
     return ~ctx->slots.taken;
 }
 
-void gy_window_slots_take(struct gy_context *ctx, int slot, uint32_t comm)
+void gy_region_take(struct gy_context *ctx, int slot, uint32_t comm)
 {
     ctx->slots.taken |= UINT64_C(1) << slot;
-    gy_segment_window_reset(ctx->segment, slot);
+    gy_segment_region_reset(ctx->segment, slot);
     atomic_store_explicit(ended_of(ctx, slot, ctx->world->rank), 0,
                           memory_order_relaxed); /* before the word that it is of */
     atomic_store_explicit(user_of(ctx, slot, ctx->world->rank), comm + 1, memory_order_release);
@@ -80,11 +80,11 @@ static void wake(struct gy_context *ctx, const struct gy_group *group)
     for (int r = 0; r < group->size; r++) {
         int world = gy_group_world(group, r);
         if (world != ctx->world->rank)
-            gy_segment_ring_bell(ctx->segment, ctx->world->members[world].local);
+            gy_segment_ring_doorbell(ctx->segment, ctx->world->members[world].local);
     }
 }
 
-void gy_window_slots_retire(struct gy_context *ctx, int slot, uint32_t comm, struct gy_group *group)
+void gy_region_retire(struct gy_context *ctx, int slot, uint32_t comm, struct gy_group *group)
 {
     atomic_store_explicit(user_of(ctx, slot, ctx->world->rank), GONE | (comm + 1), memory_order_release);
     wake(ctx, group);
@@ -93,8 +93,8 @@ void gy_window_slots_retire(struct gy_context *ctx, int slot, uint32_t comm, str
     *group = (struct gy_group){0};
 }
 
-void gy_window_slots_clear(struct gy_context *ctx)
+void gy_region_clear(struct gy_context *ctx)
 {
-    for (int s = 0; s < GY_WINDOW_COMMS; s++)
+    for (int s = 0; s < GY_REGION_COMMS; s++)
         gy_group_free(&ctx->slots.retired[s].group);
 }

@@ -15,8 +15,8 @@ gyre_status gy_transports_open(struct gy_context *ctx, struct gy_error *error)
                                    .segment = ctx->segment,
                                    .config = &ctx->config,
                                    .poller = ctx->poller,
-                                   .sink = *ctx->up->sink};
-    env.sink.user = ctx;
+                                   .handler = *ctx->up->handler};
+    env.handler.user = ctx;
     ctx->sockets = !gy_transport_wanted(ctx->config.transports, gy_transport_shm.name) &&
                    !gy_transport_wanted(ctx->config.transports, gy_transport_rdma.name);
     for (int t = 0; gy_transports[t] && ctx->transports < GY_TRANSPORTS_MOST; t++) {

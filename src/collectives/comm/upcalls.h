@@ -11,7 +11,7 @@ struct gyre_comm;
 struct gyre_request;
 
 struct gy_upcalls {
-    const struct gy_sink *sink; /* what comes over links; without `user` */
+    const struct gy_receive_handler *handler; /* what comes over links; without `user` */
     /* Of a context. */
     void (*failed)(struct gy_context *ctx);   /* it is closed: ends every request, once */
     void (*drive)(struct gy_context *ctx);    /* the progress thread's part */
@@ -24,7 +24,7 @@ struct gy_upcalls {
     bool (*advance)(struct gyre_request *request); /* one turn; true: something moved */
     void (*step_begins)(struct gyre_request *request, int lane, const struct gy_step *step); /* over a link */
     /* Have all ranks of the host come to `target` on a lane of theirs, as far as the step must know? */
-    bool (*everyone)(struct gyre_request *request, int lane, const struct gy_step *step, int window_lane,
+    bool (*everyone)(struct gyre_request *request, int lane, const struct gy_step *step, int region_lane,
                      uint64_t target);
     bool (*needs_nobody)(const struct gyre_request *request,
                          const struct gy_step *step);                 /* of the readers of its slot */

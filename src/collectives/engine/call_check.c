@@ -2,7 +2,7 @@
  *
  *   rank i:  entry[sequence] = shape, offer ──▶ offered ──▶ entered        ──▶ everyone compares it with what it has entered itself
  *
- * An entry is written over GY_ARRIVALS operations later: who copies one looks before and after whether it is still the one it wants. */
+ * An entry is written over GY_CALL_SIGNATURES operations later: who copies one looks before and after whether it is still the one it wants. */
 #include "collectives/engine/call_check.h"
 
 #include <inttypes.h>
@@ -13,13 +13,14 @@
 
 /* a link that it never made will not break */
 
-bool gy_shape_equal(const struct gy_arrival *a, const struct gy_arrival *b)
+bool gy_shape_equal(const struct gy_call_signature *a, const struct gy_call_signature *b)
 {
     return a->sequence == b->sequence && a->count == b->count && a->root == b->root && a->collective == b->collective &&
            a->dtype == b->dtype && a->op == b->op && a->algorithm == b->algorithm;
 }
 
-void gy_mismatch(struct gyre_comm *comm, int peer, const struct gy_arrival *theirs, const struct gy_arrival *mine)
+void gy_mismatch(struct gyre_comm *comm, int peer, const struct gy_call_signature *theirs,
+                 const struct gy_call_signature *mine)
 {
     char a[160], b[160], text[480];
     gy_shape_print(mine, a, sizeof(a));
@@ -32,17 +33,17 @@ void gy_mismatch(struct gyre_comm *comm, int peer, const struct gy_arrival *thei
     gy_overlay_report(comm->ctx->overlay, GYRE_MISMATCH, world, text);
 }
 
-void gy_window_arrive(struct gyre_comm *comm, const struct gy_arrival *shape, const struct gy_offer *offer)
+void gy_signature_publish(struct gyre_comm *comm, const struct gy_call_signature *shape, const struct gy_offer *offer)
 {
-    struct gy_window_control *mine = comm->control[comm->rank];
-    struct gy_entry *entry = &mine->entry[shape->sequence % GY_ARRIVALS];
+    struct gy_region_control *mine = comm->control[comm->rank];
+    struct gy_entry *entry = &mine->entry[shape->sequence % GY_CALL_SIGNATURES];
     comm->arrived = shape->sequence;
     if (offer || atomic_load_explicit(&entry->offered, memory_order_relaxed) != 0)
         atomic_store_explicit(&entry->offered, 0, memory_order_relaxed);
-    /* Pairs with the fences of arrival_of: who has copied a part of the new entry sees then that it is replaced, by `offered`, or by
+    /* Pairs with the fences of signature_of: who has copied a part of the new entry sees then that it is replaced, by `offered`, or by
      * `entered`, which has come to the operation before this one. A release store alone lets later stores pass it. */
     gy_fence(memory_order_release);
-    gy_arrival_copy(&entry->arrival, shape);
+    gy_signature_copy(&entry->signature, shape);
     if (offer) {
         entry->offer = *offer;
         atomic_store_explicit(&entry->offered, shape->sequence, memory_order_release);
@@ -51,29 +52,29 @@ void gy_window_arrive(struct gyre_comm *comm, const struct gy_arrival *shape, co
 }
 
 /* What the peer has entered as operation `sequence`; false: it has not come so far, or written over it since. */
-static bool arrival_of(const struct gy_window_control *theirs, uint64_t sequence, struct gy_arrival *shape_p)
+static bool signature_of(const struct gy_region_control *theirs, uint64_t sequence, struct gy_call_signature *shape_p)
 {
-    const struct gy_entry *entry = &theirs->entry[sequence % GY_ARRIVALS];
+    const struct gy_entry *entry = &theirs->entry[sequence % GY_CALL_SIGNATURES];
     if (atomic_load_explicit(&entry->offered, memory_order_acquire) == sequence) { /* no other line is needed */
-        *shape_p = entry->arrival;
+        *shape_p = entry->signature;
         gy_fence(memory_order_acquire);
         if (atomic_load_explicit(&entry->offered, memory_order_relaxed) == sequence)
             return true;
     }
     uint64_t entered = atomic_load_explicit(&theirs->entered, memory_order_acquire);
-    if (entered < sequence || entered >= sequence + GY_ARRIVALS - 1)
+    if (entered < sequence || entered >= sequence + GY_CALL_SIGNATURES - 1)
         return false;
-    *shape_p = entry->arrival;
+    *shape_p = entry->signature;
     gy_fence(memory_order_seq_cst); /* the copy is whole if the peer is still not far ahead after it */
-    return atomic_load_explicit(&theirs->entered, memory_order_relaxed) < sequence + GY_ARRIVALS - 1;
+    return atomic_load_explicit(&theirs->entered, memory_order_relaxed) < sequence + GY_CALL_SIGNATURES - 1;
 }
 
 /* Compares operation `sequence` of both; what the peer has not reached, or has overwritten, is no mismatch. */
 static bool verify_operation(struct gyre_comm *comm, int peer, uint64_t sequence)
 {
-    struct gy_arrival own = comm->control[comm->rank]->entry[sequence % GY_ARRIVALS].arrival, shape;
-    if (own.sequence != sequence || !arrival_of(comm->control[peer], sequence, &shape) || shape.sequence != sequence ||
-        gy_shape_equal(&shape, &own))
+    struct gy_call_signature own = comm->control[comm->rank]->entry[sequence % GY_CALL_SIGNATURES].signature, shape;
+    if (own.sequence != sequence || !signature_of(comm->control[peer], sequence, &shape) ||
+        shape.sequence != sequence || gy_shape_equal(&shape, &own))
         return true;
     gy_mismatch(comm, peer, &shape, &own);
     return false;
@@ -81,14 +82,14 @@ static bool verify_operation(struct gyre_comm *comm, int peer, uint64_t sequence
 
 /* In an operation with a root somebody waits for nobody: those just before this operation are compared with it. Of two
  * ranks back to one that has been; of more that may have been with another peer. */
-bool gy_window_verify(struct gyre_comm *comm, uint64_t sequence, int peer)
+bool gy_signature_compare(struct gyre_comm *comm, uint64_t sequence, int peer)
 {
     if (!verify_operation(comm, peer, sequence))
         return false;
     uint64_t known = comm->size == 2 ? comm->compared : 0;
-    for (uint64_t back = 1; back < GY_WINDOW_SLOTS && sequence > known + back; back++) {
+    for (uint64_t back = 1; back < GY_REGION_SLOTS && sequence > known + back; back++) {
         uint64_t earlier = sequence - back;
-        const struct gy_arrival *own = &comm->control[comm->rank]->entry[earlier % GY_ARRIVALS].arrival;
+        const struct gy_call_signature *own = &comm->control[comm->rank]->entry[earlier % GY_CALL_SIGNATURES].signature;
         if (own->sequence != earlier || !gy_has_root(own->collective))
             return true;
         if (!verify_operation(comm, peer, earlier))
@@ -97,14 +98,14 @@ bool gy_window_verify(struct gyre_comm *comm, uint64_t sequence, int peer)
     return true;
 }
 
-struct gy_arrival gy_shape_of(const struct gy_call *call, enum gy_algorithm algorithm, int size)
+struct gy_call_signature gy_shape_of(const struct gy_call *call, enum gy_algorithm algorithm, int size)
 {
-    struct gy_arrival shape = {.count = call->count,
-                               .root = (uint32_t)call->root,
-                               .collective = (uint8_t)call->collective,
-                               .dtype = (uint8_t)call->dtype,
-                               .op = (uint8_t)call->op,
-                               .algorithm = (uint8_t)algorithm};
+    struct gy_call_signature shape = {.count = call->count,
+                                      .root = (uint32_t)call->root,
+                                      .collective = (uint8_t)call->collective,
+                                      .dtype = (uint8_t)call->dtype,
+                                      .op = (uint8_t)call->op,
+                                      .algorithm = (uint8_t)algorithm};
     if (call->varying) {
         shape.collective |= GY_VARYING;
         /* Everyone gave the same list, but for all_to_all, whose counts are compared pair by pair. */

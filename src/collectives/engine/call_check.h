@@ -6,13 +6,14 @@
 
 /* Shows the peers of this host what this rank has entered, and what it offers (NULL: nothing); every collective does, so that
  * a mismatch is found across algorithms. */
-void gy_window_arrive(struct gyre_comm *comm, const struct gy_arrival *shape, const struct gy_offer *offer);
+void gy_signature_publish(struct gyre_comm *comm, const struct gy_call_signature *shape, const struct gy_offer *offer);
 /* Compares what both have entered as operation `sequence`; false: mismatch, and the world is told. */
-bool gy_window_verify(struct gyre_comm *comm, uint64_t sequence, int peer);
+bool gy_signature_compare(struct gyre_comm *comm, uint64_t sequence, int peer);
 /* Ends the world because ranks called different things; both shapes are in the sentence. */
-void gy_mismatch(struct gyre_comm *comm, int peer, const struct gy_arrival *theirs, const struct gy_arrival *mine);
+void gy_mismatch(struct gyre_comm *comm, int peer, const struct gy_call_signature *theirs,
+                 const struct gy_call_signature *mine);
 /* The shape of a call, without its sequence number. */
-struct gy_arrival gy_shape_of(const struct gy_call *call, enum gy_algorithm algorithm, int size);
-bool gy_shape_equal(const struct gy_arrival *a, const struct gy_arrival *b);
+struct gy_call_signature gy_shape_of(const struct gy_call *call, enum gy_algorithm algorithm, int size);
+bool gy_shape_equal(const struct gy_call_signature *a, const struct gy_call_signature *b);
 
 #endif

@@ -7,7 +7,7 @@
 
 void gy_cores_show(const struct gyre_comm *comm)
 {
-    if (!comm->ctx->crowded)
+    if (!comm->ctx->oversubscribed)
         return;
     _Atomic uint32_t *shown = &comm->control[comm->rank]->core;
     uint32_t core = 1 + (uint32_t)sched_getcpu(); /* unknown: 0 */

@@ -9,7 +9,7 @@
 struct gy_context;
 struct gyre_comm;
 
-/* In every call over windows, before it waits: shows which core this rank is on, where ranks share cores; elsewhere nothing. Asks libc,
+/* In every call over regions, before it waits: shows which core this rank is on, where ranks share cores; elsewhere nothing. Asks libc,
  * which knows it without a system call where the kernel tells it (rseq). */
 void gy_cores_show(const struct gyre_comm *comm);
 /* Was `rank` on the core of this one, or on another one, when both showed it last? Neither where one has shown nothing. */

@@ -6,10 +6,10 @@
 #include "core/kernels.h"
 
 struct gyre_comm;
-struct gy_arrival;
+struct gy_call_signature;
 struct gy_exchange;
 struct gy_operation;
-struct gy_window_control;
+struct gy_region_control;
 
 /* Ranks from `first` on, as far as `end`. */
 struct gy_ranks {
@@ -36,21 +36,21 @@ struct gy_exchange_kind {
 struct gy_exchange {
     struct gyre_comm *comm;
     const struct gy_exchange_kind *kind;
-    const struct gy_arrival *shape;
-    struct gy_window_control *mine;
+    const struct gy_call_signature *shape;
+    struct gy_region_control *mine;
     /* Not side by side, as they are in a call that has just been written: compilers would read both there at once, which waits until
      * the stores of each have left the core, behind whatever is under way before them. */
     const unsigned char *input;
     uint64_t number;
     unsigned char *output;
     /* What is found when it is shown: */
-    bool past;   /* its vector is written past the caches */
-    bool claims; /* this rank claims the lines of vectors that it alone reads: autotune.h */
-    bool kept;   /* its own block has gone into the output when it was shown: gy_exchange_keeps */
+    bool nontemporal; /* its vector is written past the caches */
+    bool claims;      /* this rank claims the lines of vectors that it alone reads: autotune.h */
+    bool kept;        /* its own block has gone into the output when it was shown: gy_exchange_keeps */
 };
 
 /* The shape's sequence number is nothing to it. `element`: bytes of one. */
-struct gy_exchange_kind gy_exchange_kind_of(const struct gyre_comm *comm, const struct gy_arrival *shape,
+struct gy_exchange_kind gy_exchange_kind_of(const struct gyre_comm *comm, const struct gy_call_signature *shape,
                                             size_t element);
 
 #endif

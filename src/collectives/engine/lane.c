@@ -13,7 +13,7 @@ static const struct gy_layout *layout_of(const struct gyre_request *r, const str
 size_t gy_step_longest(const struct gyre_request *r, const struct gy_step *step)
 {
     const struct gy_layout *layout = layout_of(r, step);
-    if (r->plan->shape.collective == GY_ALL_TO_ALL && !r->plan->window && step->range.width == 1)
+    if (r->plan->shape.collective == GY_ALL_TO_ALL && !r->plan->shm && step->range.width == 1)
         return gy_layout_start(layout, step->range.lo + 1) - gy_layout_start(layout, step->range.lo);
     return gy_layout_longest(layout, step->range.width);
 }
@@ -24,7 +24,7 @@ void gy_lane_begin(struct gyre_request *r, int l)
     const struct gy_plan *plan = r->plan;
     struct gy_lane_state *lane = &r->lane[l];
     const struct gy_step *step = &plan->step[lane->step];
-    bool shared = plan->lane[l].window_lane >= 0;
+    bool shared = plan->lane[l].region_lane >= 0;
     bool at_once = step->kind == GY_PACK || step->kind == GY_UNPACK;
     size_t longest = at_once ? 0 : shared ? gy_layout_longest(&r->in, 1) : gy_step_longest(r, step);
     lane->tiles = gy_layout_tiles(longest, r->tile);
@@ -76,10 +76,10 @@ bool gy_needs_met(struct gyre_request *r, int l, const struct gy_step *step, int
         if (need->everyone) {
             if (need->lag > 0 && r->comm->ctx->up->needs_nobody(r, step))
                 continue;
-            uint64_t target = r->window_base + r->lane[l].iteration + 1;
+            uint64_t target = r->region_base + r->lane[l].iteration + 1;
             uint64_t lag = (uint64_t)need->lag;
             if (target > lag &&
-                !r->comm->ctx->up->everyone(r, l, step, r->plan->lane[need->lane].window_lane, target - lag))
+                !r->comm->ctx->up->everyone(r, l, step, r->plan->lane[need->lane].region_lane, target - lag))
                 return false;
         } else if (!completed(&r->lane[need->lane], lane_round - need->lag, tile, need->whole)) {
             return false;

@@ -66,7 +66,7 @@ bool gy_liveness_has_gone(struct gy_context *ctx, int peer, bool by_memory, int6
     return (dialled && p->broken != 0) || now - since > (dialled ? GY_LEFT_DIALLED : GY_LEFT_GRACE);
 }
 
-void gy_liveness_excuse(struct gy_context *ctx, int64_t now)
+void gy_liveness_restart(struct gy_context *ctx, int64_t now)
 {
     int64_t away = now - ctx->turned - GY_AWAY;
     if (ctx->turned == 0 || away <= 0)

@@ -5,6 +5,6 @@
 #include "collectives/comm/context.h"
 
 /* The beat, and whom the operations under way miss. */
-void gy_page_turn(struct gy_context *ctx, int64_t now);
+void gy_page_update(struct gy_context *ctx, int64_t now);
 
 #endif

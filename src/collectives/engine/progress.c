@@ -11,15 +11,15 @@
 #include "collectives/engine/page_waits.h"
 #include "core/clock.h"
 
-#define GY_TURN_LOCAL (1 * GY_MILLISECOND)
-#define GY_TURN_REMOTE (20 * 1000) /* links with descriptors: connections in the making need the poller */
+#define GY_PROGRESS_LOCAL (1 * GY_MILLISECOND)
+#define GY_PROGRESS_REMOTE (20 * 1000) /* links with descriptors: connections in the making need the poller */
 #define GY_SPIN (100 * 1000)
 #define GY_YIELD (1 * GY_MILLISECOND)
 #define GY_NAP (50 * GY_MILLISECOND)
-#define GY_CHECKS 8        /* looks at a link in the time after which a host that does not answer is gone */
-#define GY_LOOKS 64        /* without anything moved, before the clock is asked */
-#define GY_LOOKS_CROWDED 8 /* where ranks share cores */
-#define GY_LOOKS_THREAD 2  /* of the progress thread at links */
+#define GY_CHECKS 8               /* looks at a link in the time after which a host that does not answer is gone */
+#define GY_LOOKS 64               /* without anything moved, before the clock is asked */
+#define GY_LOOKS_OVERSUBSCRIBED 8 /* where ranks share cores */
+#define GY_LOOKS_THREAD 2         /* of the progress thread at links */
 
 void gy_progress_links(struct gy_context *ctx, bool all, bool *moved_p)
 {
@@ -33,12 +33,12 @@ void gy_progress_links(struct gy_context *ctx, bool all, bool *moved_p)
         ctx->up->answer(ctx);
 }
 
-/* Another thread may be asleep that waits for no request, whose end would wake it, but for what others do to a window: this may have
+/* Another thread may be asleep that waits for no request, whose end would wake it, but for what others do to a region: this may have
  * been it. */
 static void tell_sleepers(struct gy_context *ctx, bool moved)
 {
     if (moved && ctx->windows > 0)
-        gy_driver_wake(ctx);
+        gy_progress_wake(ctx);
 }
 
 /* What several requests have sent in this turn leaves, in as few pieces as each link makes of it. */
@@ -65,7 +65,7 @@ static bool advance_requests(struct gy_context *ctx, bool all)
     ctx->together = able > 1 && ctx->links > 0;
     for (struct gyre_request *r = ctx->active_first; r && able > 0 && !ctx->closed; r = next) {
         next = r->next;
-        if (r->plan->window && r->comm->window_first != r)
+        if (r->plan->shm && r->comm->region_first != r)
             continue;
         able--;
         if (!all && gy_request_is_linked(r) && ++collectives > GY_AT_ONCE)
@@ -94,8 +94,8 @@ bool gy_progress(struct gy_context *ctx)
         moved |= ctx->up->compare(ctx);
     if ((ctx->turns & 255) == 0) {
         int64_t now = gy_now();
-        if (now - ctx->turned > (ctx->remote ? GY_TURN_REMOTE * 10 : GY_TURN_LOCAL))
-            gy_turn(ctx, now);
+        if (now - ctx->turned > (ctx->remote ? GY_PROGRESS_REMOTE * 10 : GY_PROGRESS_LOCAL))
+            gy_progress_slow(ctx, now);
     }
     return moved;
 }
@@ -113,9 +113,9 @@ static void check_links(struct gy_context *ctx, int64_t now)
     }
 }
 
-bool gy_turn(struct gy_context *ctx, int64_t now)
+bool gy_progress_slow(struct gy_context *ctx, int64_t now)
 {
-    gy_liveness_excuse(ctx, now);
+    gy_liveness_restart(ctx, now);
     ctx->turned = now;
     if (ctx->closed)
         return true;
@@ -130,19 +130,19 @@ bool gy_turn(struct gy_context *ctx, int64_t now)
     tell_sleepers(ctx, moved);
     if (gy_overlay_check(ctx->overlay, &ctx->error) == GYRE_SUCCESS)
         ctx->up->watch(ctx, now);
-    gy_page_turn(ctx, now);
+    gy_page_update(ctx, now);
     if (ctx->error.status != GYRE_SUCCESS)
         gy_context_fail(ctx);
     return moved || told;
 }
 
-void gy_look_around(struct gy_context *ctx)
+void gy_progress_occasional(struct gy_context *ctx)
 {
     int64_t now = gy_now();
     if (ctx->links > 0)
         gy_progress(ctx);
     if (now - ctx->turned > GY_MILLISECOND)
-        gy_turn(ctx, now);
+        gy_progress_slow(ctx, now);
 }
 
 /* Sleeps until something arrives; everything is looked at once more after the peers can see that we sleep. */
@@ -154,8 +154,8 @@ static void nap(struct gy_context *ctx, bool (*done)(const void *), const void *
     if (ctx->segment)
         gy_segment_sleep(ctx->segment);
     if (sleep && !gy_progress(ctx) && !advance_requests(ctx, true) && !ctx->closed && !(done && done(what)))
-        gy_driver_sleep(ctx, gy_overlay_calm(ctx->overlay) ? GY_NAP : GY_MILLISECOND);
-    if (ctx->driver.naps > 0) /* another thread still sleeps */
+        gy_progress_sleep(ctx, gy_overlay_calm(ctx->overlay) ? GY_NAP : GY_MILLISECOND);
+    if (ctx->progress_lock.sleepers > 0) /* another thread still sleeps */
         return;
     if (ctx->segment)
         gy_segment_awake(ctx->segment);
@@ -164,7 +164,7 @@ static void nap(struct gy_context *ctx, bool (*done)(const void *), const void *
 }
 
 /* How long nothing has moved. */
-struct patience {
+struct spinning {
     unsigned turns;
     int64_t since; /* 0: not long enough to ask the clock */
 };
@@ -175,27 +175,27 @@ static unsigned looks(const struct gy_context *ctx, int64_t spin)
 {
     if (spin < 0 && ctx->links > 0)
         return GY_LOOKS_THREAD;
-    return ctx->crowded ? GY_LOOKS_CROWDED : GY_LOOKS;
+    return ctx->oversubscribed ? GY_LOOKS_OVERSUBSCRIBED : GY_LOOKS;
 }
 
 /* Nothing moved: spin, yield or sleep. True if something moved after all. */
-static bool idle(struct gy_context *ctx, struct patience *patience, int64_t spin, bool (*done)(const void *),
+static bool idle(struct gy_context *ctx, struct spinning *spinning, int64_t spin, bool (*done)(const void *),
                  const void *what)
 {
-    if (patience->turns++ == 16 && patience->since == 0)
-        patience->since = gy_now();
-    gy_driver_yield(ctx);
-    if (patience->turns < looks(ctx, spin)) {
+    if (spinning->turns++ == 16 && spinning->since == 0)
+        spinning->since = gy_now();
+    gy_progress_yield(ctx);
+    if (spinning->turns < looks(ctx, spin)) {
         if (ctx->links == 0) /* a look at links takes longer than any pause */
             gy_cpu_relax();
         return false;
     }
     int64_t now = gy_now();
-    if (patience->since == 0) /* others go first for a millisecond, however few times that is */
-        patience->since = now;
-    if (now - ctx->turned > (ctx->remote ? GY_TURN_REMOTE : GY_TURN_LOCAL) && gy_turn(ctx, now))
+    if (spinning->since == 0) /* others go first for a millisecond, however few times that is */
+        spinning->since = now;
+    if (now - ctx->turned > (ctx->remote ? GY_PROGRESS_REMOTE : GY_PROGRESS_LOCAL) && gy_progress_slow(ctx, now))
         return true;
-    int64_t idle_for = now - patience->since;
+    int64_t idle_for = now - spinning->since;
     if (idle_for < spin && !gy_cores_shared(ctx)) {
         if (ctx->links == 0)
             gy_cpu_relax();
@@ -210,23 +210,23 @@ static bool idle(struct gy_context *ctx, struct patience *patience, int64_t spin
     return false;
 }
 
-static void turn(struct gy_context *ctx, struct patience *patience, int64_t spin, bool (*done)(const void *),
+static void turn(struct gy_context *ctx, struct spinning *spinning, int64_t spin, bool (*done)(const void *),
                  const void *what)
 {
     if (ctx->closed) /* what still waits, waits for an agreement */
         ctx->up->agree(ctx);
-    else if (gy_progress(ctx) || idle(ctx, patience, spin, done, what))
-        *patience = (struct patience){0};
+    else if (gy_progress(ctx) || idle(ctx, spinning, spin, done, what))
+        *spinning = (struct spinning){0};
 }
 
 void gy_wait_until(struct gy_context *ctx, bool (*done)(const void *), const void *what)
 {
-    struct patience patience = {0};
-    int64_t spin = ctx->config.spin_ns >= 0 ? ctx->config.spin_ns : ctx->crowded ? 0 : GY_SPIN;
-    ctx->driver.waits++;
+    struct spinning spinning = {0};
+    int64_t spin = ctx->config.spin_ns >= 0 ? ctx->config.spin_ns : ctx->oversubscribed ? 0 : GY_SPIN;
+    ctx->progress_lock.waits++;
     while (!done(what))
-        turn(ctx, &patience, spin, done, what);
-    ctx->driver.waits--;
+        turn(ctx, &spinning, spin, done, what);
+    ctx->progress_lock.waits--;
 }
 
 static bool is_complete(const void *request)
@@ -242,7 +242,8 @@ void gy_wait(struct gyre_request *r)
 /* The progress thread shares its core with a program that computes: it neither spins nor yields for long. */
 void gy_drive(struct gy_context *ctx)
 {
-    struct patience patience = {0};
-    while ((ctx->active_first || ctx->windows) && ctx->driver.waits == 0 && !ctx->driver.stop && !ctx->closed)
-        turn(ctx, &patience, -GY_YIELD, NULL, NULL);
+    struct spinning spinning = {0};
+    while ((ctx->active_first || ctx->windows) && ctx->progress_lock.waits == 0 && !ctx->progress_lock.stop &&
+           !ctx->closed)
+        turn(ctx, &spinning, -GY_YIELD, NULL, NULL);
 }

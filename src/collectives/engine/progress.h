@@ -12,9 +12,9 @@ void gy_wait_until(struct gy_context *ctx, bool (*done)(const void *), const voi
 void gy_drive(struct gy_context *ctx);
 /* For calls that are over without a wait, once in a while: links and clocks, which nobody else gives a busy caller. */
 #define GY_LOOK_EVERY 64 /* a power of two */
-void gy_look_around(struct gy_context *ctx);
+void gy_progress_occasional(struct gy_context *ctx);
 void gy_progress_links(struct gy_context *ctx, bool all, bool *moved_p);
 /* The slow turn: descriptors, the verdict, clocks. True if something moved. */
-bool gy_turn(struct gy_context *ctx, int64_t now);
+bool gy_progress_slow(struct gy_context *ctx, int64_t now);
 
 #endif

@@ -31,56 +31,56 @@ static void active_remove(struct gy_context *ctx, struct gyre_request *r)
     ctx->active--;
 }
 
-static void window_enqueue(struct gyre_request *r)
+static void region_enqueue(struct gyre_request *r)
 {
     struct gyre_comm *comm = r->comm;
     r->next_window = NULL;
-    if (comm->window_last)
-        comm->window_last->next_window = r;
+    if (comm->region_last)
+        comm->region_last->next_window = r;
     else
-        comm->window_first = r;
-    comm->ctx->queued += comm->window_last != NULL;
-    comm->window_last = r;
-    if (!comm->window_next && !r->begun)
-        comm->window_next = r;
+        comm->region_first = r;
+    comm->ctx->queued += comm->region_last != NULL;
+    comm->region_last = r;
+    if (!comm->region_next && !r->begun)
+        comm->region_next = r;
 }
 
 /* The head, which has been shown: what is behind it can move. */
-static void window_dequeue_first(struct gyre_comm *comm)
+static void region_dequeue_first(struct gyre_comm *comm)
 {
-    struct gyre_request *r = comm->window_first;
-    comm->window_first = r->next_window;
+    struct gyre_request *r = comm->region_first;
+    comm->region_first = r->next_window;
     if (r->next_window)
         comm->ctx->queued--;
     else
-        comm->window_last = NULL;
+        comm->region_last = NULL;
 }
 
-static void window_dequeue(struct gyre_request *r)
+static void region_dequeue(struct gyre_request *r)
 {
     struct gyre_comm *comm = r->comm;
-    if (comm->window_next == r)
-        comm->window_next = r->next_window;
-    if (comm->window_first == r) {
-        window_dequeue_first(comm);
+    if (comm->region_next == r)
+        comm->region_next = r->next_window;
+    if (comm->region_first == r) {
+        region_dequeue_first(comm);
         return;
     }
-    struct gyre_request *before = comm->window_first;
+    struct gyre_request *before = comm->region_first;
     while (before->next_window != r)
         before = before->next_window;
     before->next_window = r->next_window;
     comm->ctx->queued--;
-    if (comm->window_last == r)
-        comm->window_last = before;
+    if (comm->region_last == r)
+        comm->region_last = before;
 }
 
 void gy_request_reset(struct gyre_request *r)
 {
     atomic_store_explicit(&r->complete, false, memory_order_relaxed);
-    r->verified = r->begun = r->tiny = r->light = false;
+    r->verified = r->begun = r->eager = r->light = false;
     r->phase = GY_MOVES;
-    r->tiny_next = r->confirmed = 0;
-    r->ends = 0;
+    r->eager_next = r->confirmed = 0;
+    r->completion = 0;
     r->status = GYRE_IN_PROGRESS;
     r->waiting_for = -1;
     r->idle_since = r->asked = r->told = 0;
@@ -88,26 +88,26 @@ void gy_request_reset(struct gyre_request *r)
 
 static void show_arrival(const struct gyre_request *r)
 {
-    gy_window_arrive(r->comm, &r->shape, r->light ? NULL : &r->offer);
+    gy_signature_publish(r->comm, &r->shape, r->light ? NULL : &r->offer);
 }
 
 /* In order, few at a time: a place is theirs to look at until the operation in it is complete, however many others are
  * under way. The rest follows as the first ones complete. */
-void gy_request_arrive(struct gyre_comm *comm)
+void gy_request_publish_signature(struct gyre_comm *comm)
 {
     const struct gy_context *ctx = comm->ctx;
     const struct gyre_request *first = NULL;
-    if (ctx->active - ctx->queued == 1 && comm->window_last && comm->window_last->shape.sequence == comm->arrived + 1) {
+    if (ctx->active - ctx->queued == 1 && comm->region_last && comm->region_last->shape.sequence == comm->arrived + 1) {
         /* all that is under way stands in one queue, and only the last of it is new */
-        if (comm->arrived + 1 - comm->window_first->shape.sequence < GY_WINDOW_SHOWN)
-            show_arrival(comm->window_last);
+        if (comm->arrived + 1 - comm->region_first->shape.sequence < GY_REGION_SHOWN)
+            show_arrival(comm->region_last);
         return;
     }
     for (const struct gyre_request *r = comm->ctx->active_first; r; r = r->next) {
         if (r->comm != comm || (r->shape.sequence & GY_POINT_TO_POINT))
             continue;
         first = first ? first : r;
-        if (r->shape.sequence - first->shape.sequence >= GY_WINDOW_SHOWN)
+        if (r->shape.sequence - first->shape.sequence >= GY_REGION_SHOWN)
             return;
         if (r->shape.sequence > comm->arrived)
             show_arrival(r);
@@ -119,9 +119,9 @@ bool gy_request_stands_behind(const struct gyre_comm *comm)
     const struct gy_context *ctx = comm->ctx;
     if (!ctx->active_first)
         return true;
-    const struct gyre_request *last = comm->window_last;
-    return ctx->active - ctx->queued == 1 && last && (last->bundle || last->shape.sequence == comm->arrived) &&
-           comm->arrived + 1 - comm->window_first->shape.sequence < GY_WINDOW_SHOWN;
+    const struct gyre_request *last = comm->region_last;
+    return ctx->active - ctx->queued == 1 && last && (last->eager_queue || last->shape.sequence == comm->arrived) &&
+           comm->arrived + 1 - comm->region_first->shape.sequence < GY_REGION_SHOWN;
 }
 
 void gy_request_rewind(struct gyre_request *r)
@@ -137,24 +137,24 @@ void gy_request_rewind(struct gyre_request *r)
 /* Are others to be shown now that it is over? Behind a direct exchange, when what comes next is not shown yet. */
 static bool is_due(const struct gyre_request *r)
 {
-    const struct gyre_request *head = r->comm->window_first;
-    return !r->tiny || !head || head->shape.sequence > r->comm->arrived;
+    const struct gyre_request *head = r->comm->region_first;
+    return !r->eager || !head || head->shape.sequence > r->comm->arrived;
 }
 
 /* It is off the lists: what comes behind it has its turn. */
 static void let_others(const struct gyre_request *r)
 {
     struct gyre_comm *comm = r->comm;
-    if (comm->window_reserved && comm->arrived < comm->sequence && is_due(r))
-        gy_request_arrive(comm);
+    if (comm->region_reserved && comm->arrived < comm->sequence && is_due(r))
+        gy_request_publish_signature(comm);
 }
 
 void gy_request_stand(struct gyre_request *r)
 {
     gy_request_reset(r);
-    r->light = r->tiny = r->begun = true;
+    r->light = r->eager = r->begun = true;
     active_append(r->comm->ctx, r);
-    window_enqueue(r);
+    region_enqueue(r);
 }
 
 void gy_request_leave(struct gyre_request *r)
@@ -162,9 +162,9 @@ void gy_request_leave(struct gyre_request *r)
     struct gyre_comm *comm = r->comm;
     gy_request_set_complete(r, GYRE_SUCCESS);
     active_remove(comm->ctx, r);
-    window_dequeue_first(comm);
+    region_dequeue_first(comm);
     let_others(r);
-    gy_driver_wake(comm->ctx);
+    gy_progress_wake(comm->ctx);
 }
 
 void gy_request_open(struct gyre_request *r)
@@ -204,11 +204,11 @@ struct gyre_request *gy_request_ended(struct gyre_comm *comm)
 /* A direct exchange. */
 void gy_request_queue_up(struct gyre_request *r, bool begun)
 {
-    r->tiny_next = r->kind.awaited.first;
-    r->light = r->tiny = true;
+    r->eager_next = r->kind.awaited.first;
+    r->light = r->eager = true;
     r->begun = begun;
     active_append(r->comm->ctx, r);
-    window_enqueue(r);
+    region_enqueue(r);
 }
 
 void gy_request_queue(struct gyre_request *r, bool begun)
@@ -260,19 +260,19 @@ void gy_request_finish(struct gyre_request *r, gyre_status status)
     gy_request_set_complete(r, status);
     r->comm->ctx->up->ending(r, status);
     active_remove(r->comm->ctx, r);
-    if (r->plan->window)
-        window_dequeue(r);
+    if (r->plan->shm)
+        region_dequeue(r);
     if (status == GYRE_SUCCESS)
         let_others(r);
-    gy_driver_wake(r->comm->ctx);
-    if (!r->bundle)
+    gy_progress_wake(r->comm->ctx);
+    if (!r->eager_queue)
         gy_request_record_end(r);
     r->comm->ctx->up->ended(r, status);
 }
 
-void gy_request_through(struct gyre_request *r)
+void gy_request_locally_complete(struct gyre_request *r)
 {
-    if (r->ends)
+    if (r->completion)
         r->comm->ctx->up->confirm(r);
     else
         gy_request_finish(r, GYRE_SUCCESS);
@@ -294,6 +294,6 @@ struct gyre_request *gy_request_find(struct gyre_comm *comm, uint64_t sequence, 
 void gy_request_list(struct gyre_request *r)
 {
     active_append(r->comm->ctx, r);
-    if (r->plan->window)
-        window_enqueue(r);
+    if (r->plan->shm)
+        region_enqueue(r);
 }

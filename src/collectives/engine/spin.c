@@ -4,11 +4,11 @@
 
 #include "core/clock.h"
 
-struct gy_patience gy_patience_yield(struct gy_patience patience)
+struct gy_spin gy_spin_yield(struct gy_spin spinning)
 {
-    if (patience.since == 0)
-        patience.since = gy_now_coarse();
+    if (spinning.since == 0)
+        spinning.since = gy_now_coarse();
     sched_yield();
-    patience.yields = gy_now_coarse() == patience.since ? patience.yields - 1 : 0;
-    return patience;
+    spinning.yields = gy_now_coarse() == spinning.since ? spinning.yields - 1 : 0;
+    return spinning;
 }

@@ -46,7 +46,7 @@ void gy_failure_spread(struct gy_context *ctx)
 {
     add_way(ctx, &ctx->error);
     gy_page_fail(ctx);
-    if (ctx->error.status == GYRE_PEER_LEFT && gy_ends_pending(ctx)) /* how they end is everybody's business */
+    if (ctx->error.status == GYRE_PEER_LEFT && gy_uniform_pending(ctx)) /* how they end is everybody's business */
         gy_overlay_report(ctx->overlay, GYRE_PEER_LEFT, ctx->error.rank, ctx->error.text);
     else if (ctx->error.status == GYRE_PEER_LEFT) /* before links end: whoever waits for us shall know why */
         gy_overlay_leave(ctx->overlay, ctx->error.rank);
@@ -72,7 +72,7 @@ void gy_failure_spread(struct gy_context *ctx)
     struct gyre_request *next;
     for (struct gyre_request *r = ctx->active_first; r; r = next) {
         next = r->next;
-        if (!gy_ends_judges(r)) /* how those end that it does judge is agreed on */
+        if (!gy_uniform_judges(r)) /* how those end that it does judge is agreed on */
             gy_request_finish(r, ctx->error.status);
     }
     if (gy_log_enabled(GY_LOG_INFO))

@@ -1,4 +1,4 @@
-/* The sink into which every link delivers: whose a frame is, and where its payload belongs.
+/* The receive handler into which every link delivers: whose a frame is, and where its payload belongs.
  *
  *   frame ──▶ awaited by a blocking call (eager_message.c, eager_exchange.c)? ──▶ taken
  *         ──▶ of the world (PING, PONG), of a window (rma/window.h), else of a channel of its communicator:
@@ -87,17 +87,17 @@ static bool is_past(const struct gy_context *ctx, struct gyre_comm *comm, const 
 {
     bool one_sided = gy_is_one_sided(frame->kind);
     if (comm)
-        return one_sided ? gy_window_is_past(comm, frame->sequence)
+        return one_sided ? gy_window_is_destroyed(comm, frame->sequence)
                          : frame->kind == GY_FRAME_DATA && comm->ended.status != GYRE_SUCCESS;
     return frame->comm < ctx->next_comm && (one_sided || frame->kind == GY_FRAME_DATA);
 }
 
-static void *place_scrap(struct gy_context *ctx, int world)
+static void *place_discard(struct gy_context *ctx, int world)
 {
-    void *scrap = gy_context_scrap(ctx, world);
-    if (!scrap)
+    void *discard = gy_context_discard_buffer(ctx, world);
+    if (!discard)
         no_memory(ctx, world);
-    return scrap;
+    return discard;
 }
 
 /* Does the payload lie where it is to go before it is known to be what the peer sent? Others write to a window's memory meanwhile,
@@ -108,21 +108,21 @@ static bool is_sealed_put(const struct gy_context *ctx, int world, const struct 
            ctx->ops[ctx->peers[world].transport]->dialled;
 }
 
-static void *sink_place(void *user, int world, const struct gy_frame *frame)
+static void *handler_place(void *user, int world, const struct gy_frame *frame)
 {
     struct gy_context *ctx = user;
     struct gyre_comm *comm = gy_comm_find(ctx, frame->comm);
     int peer = comm ? gy_group_rank(&comm->group, world) : -1;
     if (is_past(ctx, comm, frame))
-        return place_scrap(ctx, world);
+        return place_discard(ctx, world);
     if (peer >= 0 && gy_is_one_sided(frame->kind)) {
         void *memory = NULL;
-        gyre_status status = gy_far_place(comm, peer, frame, &memory);
+        gyre_status status = gy_rma_place(comm, peer, frame, &memory);
         if (status == GYRE_NO_MEMORY)
             no_memory(ctx, world);
         else if (status != GYRE_SUCCESS)
             protocol(ctx, world, "one-sided access outside any window");
-        return memory && is_sealed_put(ctx, world, frame) ? place_scrap(ctx, world) : memory;
+        return memory && is_sealed_put(ctx, world, frame) ? place_discard(ctx, world) : memory;
     }
     if (peer < 0 || frame->kind != GY_FRAME_DATA) {
         protocol(ctx, world, "data outside any communicator");
@@ -145,10 +145,10 @@ static gyre_status unexpected(struct gyre_comm *comm, int peer, const struct gy_
     const struct gyre_page_record *record = gy_recorder_find(&comm->recorder, frame->sequence);
     if (!record)
         return comm_protocol(comm, peer, "data for an operation that ended long ago");
-    struct gy_arrival theirs = {frame->sequence, frame->count, frame->root,     frame->collective,
-                                frame->dtype,    frame->op,    frame->algorithm};
-    struct gy_arrival mine = {record->sequence, record->count, (uint32_t)record->root, record->collective,
-                              record->dtype,    record->op,    record->algorithm};
+    struct gy_call_signature theirs = {frame->sequence, frame->count, frame->root,     frame->collective,
+                                       frame->dtype,    frame->op,    frame->algorithm};
+    struct gy_call_signature mine = {record->sequence, record->count, (uint32_t)record->root, record->collective,
+                                     record->dtype,    record->op,    record->algorithm};
     gy_mismatch(comm, peer, &theirs, &mine);
     return GYRE_MISMATCH;
 }
@@ -280,16 +280,16 @@ static gyre_status take_awaited(struct gy_awaited *awaited, const struct gy_fram
     return GYRE_SUCCESS;
 }
 
-static gyre_status ends_arrived(struct gyre_comm *comm, int peer, const struct gy_frame *frame)
+static gyre_status uniform_arrived(struct gyre_comm *comm, int peer, const struct gy_frame *frame)
 {
     struct gy_channel *channel = gy_comm_channel(comm, peer);
     if (!channel)
         return no_memory(comm->ctx, gy_group_world(&comm->group, peer));
-    gy_ends_heard(channel, frame->value);
+    gy_uniform_heard(channel, frame->value);
     return GYRE_SUCCESS;
 }
 
-static gyre_status sink_arrived(void *user, int world, const struct gy_frame *frame, const void *payload)
+static gyre_status handler_arrived(void *user, int world, const struct gy_frame *frame, const void *payload)
 {
     struct gy_context *ctx = user;
     ctx->peers[world].heard = 0; /* the clock is read lazily: stall_detector.c */
@@ -311,7 +311,7 @@ static gyre_status sink_arrived(void *user, int world, const struct gy_frame *fr
     if (peer < 0)
         return protocol(ctx, world, "a frame on a communicator that it does not belong to");
     if (gy_is_one_sided(frame->kind))
-        return gy_far_arrived(comm, peer, frame, payload) ? GYRE_SUCCESS
+        return gy_rma_arrived(comm, peer, frame, payload) ? GYRE_SUCCESS
                                                           : protocol(ctx, world, "one-sided access outside any window");
     if (comm->ended.status != GYRE_SUCCESS)
         return GYRE_SUCCESS;
@@ -326,12 +326,12 @@ static gyre_status sink_arrived(void *user, int world, const struct gy_frame *fr
     case GY_FRAME_GRANT: return grant_arrived(comm, peer, frame);
     case GY_FRAME_WANT: return want_arrived(comm, peer, frame);
     case GY_FRAME_CREDIT: return credit_arrived(comm, peer, frame->lane, frame->value);
-    case GY_FRAME_ENDS: return ends_arrived(comm, peer, frame);
+    case GY_FRAME_UNIFORM: return uniform_arrived(comm, peer, frame);
     default: return protocol(ctx, world, "a frame of an unknown kind");
     }
 }
 
-static void sink_broken(void *user, int peer, const struct gy_error *error)
+static void handler_broken(void *user, int peer, const struct gy_error *error)
 {
     struct gy_context *ctx = user;
     if (ctx->peers[peer].broken)
@@ -340,4 +340,5 @@ static void sink_broken(void *user, int peer, const struct gy_error *error)
     ctx->peers[peer].why = *error;
 }
 
-const struct gy_sink gy_flow_sink = {.place = sink_place, .arrived = sink_arrived, .broken = sink_broken};
+const struct gy_receive_handler gy_flow_handler = {
+    .place = handler_place, .arrived = handler_arrived, .broken = handler_broken};

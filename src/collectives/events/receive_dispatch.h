@@ -4,6 +4,6 @@
 
 #include "collectives/engine/request.h"
 
-extern const struct gy_sink gy_flow_sink; /* without `user` */
+extern const struct gy_receive_handler gy_flow_handler; /* without `user` */
 
 #endif

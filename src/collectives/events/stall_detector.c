@@ -50,9 +50,9 @@ static bool fits_ping(struct gyre_comm *comm, int peer, const struct gy_frame *p
 }
 
 /* Of a window, and not of an operation: gy_liveness_ask. */
-static bool asks_for_past(struct gyre_comm *comm, const struct gy_frame *ping)
+static bool asks_for_nontemporal(struct gyre_comm *comm, const struct gy_frame *ping)
 {
-    return ping->sequence == 0 && gy_window_is_past(comm, ping->count);
+    return ping->sequence == 0 && gy_window_is_destroyed(comm, ping->count);
 }
 
 static uint64_t pong_value(struct gyre_comm *comm, const struct gy_frame *ping)
@@ -60,7 +60,7 @@ static uint64_t pong_value(struct gyre_comm *comm, const struct gy_frame *ping)
     if (!comm)
         return GY_PONG_DESTROYED;
     if (ping->sequence == 0) /* of a window, which outlives an end that is not its owner's */
-        return asks_for_past(comm, ping) ? GY_PONG_WITHDRAWN : comm->sequence;
+        return asks_for_nontemporal(comm, ping) ? GY_PONG_WITHDRAWN : comm->sequence;
     return comm->ended.status != GYRE_SUCCESS ? GY_PONG_ENDED : comm->sequence;
 }
 
@@ -104,7 +104,7 @@ static bool has_entered(struct gyre_request *r, int rank)
     const struct gyre_comm *comm = r->comm;
     if (gy_is_point_to_point(r->plan->shape.collective)) /* something of it has come, or been allowed to go */
         return r->lane[0].iteration > 0 || (r->plan->shape.collective == GY_SEND_TO && r->lane[0].granted > 0);
-    if (comm->window >= 0 &&
+    if (comm->region >= 0 &&
         atomic_load_explicit(&comm->control[rank]->entered, memory_order_acquire) >= r->shape.sequence)
         return true; /* it shows few at a time; a frame may have told more */
     struct gy_channel *channel = comm->channels[rank];
@@ -175,7 +175,7 @@ static bool has_nothing_more(struct gyre_request *r, int rank, int64_t now)
         take_all(ctx, peer);
         return true;
     }
-    return gy_liveness_has_gone(ctx, peer, r->plan->window, r->idle_since, now);
+    return gy_liveness_has_gone(ctx, peer, r->plan->shm, r->idle_since, now);
 }
 
 /* It has left, and what this operation needs of it has not come. */
@@ -234,15 +234,15 @@ static bool check_peer(struct gyre_request *r, const int *missed, int64_t now, b
             find_late(r, peer);
         return ctx->error.status == GYRE_SUCCESS;
     }
-    if (r->phase != GY_PARTS && has_nothing_more(r, rank, now)) {
+    if (r->phase != GY_DETACHES && has_nothing_more(r, rank, now)) {
         /* The last data may have come in this very turn, before the end, and have been taken by the link's own hand: another
          * rank is missed now, if any. */
         if (!r->comm->ctx->up->advance(r) && *missed == rank)
             tell_left(r, rank, peer);
         return false;
     }
-    if (r->comm->window_reserved && !(r->shape.sequence & GY_POINT_TO_POINT) &&
-        !gy_window_verify(r->comm, r->shape.sequence, rank))
+    if (r->comm->region_reserved && !(r->shape.sequence & GY_POINT_TO_POINT) &&
+        !gy_signature_compare(r->comm, r->shape.sequence, rank))
         return false;
     if (now - r->idle_since > GY_ACQUAINT_AFTER)
         gy_overlay_acquaint(ctx->overlay, peer);
@@ -263,7 +263,7 @@ static void check_request(struct gyre_request *r, int64_t now)
     bool ask = now - r->asked > gy_liveness_interval(r->comm->ctx);
     if (ask && r->idle_since && now - r->idle_since >= gy_liveness_interval(r->comm->ctx))
         r->asked = now;
-    if (r->tiny || r->phase != GY_MOVES) {
+    if (r->eager || r->phase != GY_MOVES) {
         check_peer(r, &r->waiting_for, now, ask);
         return;
     }

@@ -20,9 +20,9 @@
 static bool advance(struct gyre_request *r)
 {
     switch (r->phase) {
-    case GY_CONFIRMS: return gy_ends_advance(r);
-    case GY_PARTS: return gy_comm_end_advance(r);
-    default: return r->tiny ? gy_request_has_turn(r) && gy_tiny_advance(r) : gy_request_advance(r);
+    case GY_CONFIRMS: return gy_uniform_advance(r);
+    case GY_DETACHES: return gy_comm_end_advance(r);
+    default: return r->eager ? gy_request_is_first(r) && gy_eager_advance(r) : gy_request_advance(r);
     }
 }
 
@@ -32,7 +32,7 @@ static void ending(struct gyre_request *r, gyre_status status)
         gy_mapped_withdraw(r);
         return;
     }
-    if (r->plan->output_blocks > 0 && !r->tiny)
+    if (r->plan->output_blocks > 0 && !r->eager)
         gy_prepare_end(r);
     if (r->comm->verify)
         gy_verify_finish(r);
@@ -40,8 +40,8 @@ static void ending(struct gyre_request *r, gyre_status status)
 
 static void ended(struct gyre_request *r, gyre_status status)
 {
-    if (r->bundle)
-        gy_bundle_end(r->bundle, status);
+    if (r->eager_queue)
+        gy_eager_queue_end(r->eager_queue, status);
     if (!r->persistent && !r->light)
         gy_prepare_undo(r);
 }
@@ -51,35 +51,35 @@ static void launched(struct gyre_request *r)
     if (r->comm->verify)
         gy_verify_launch(r);
     if (r->comm->attributes.uniform)
-        gy_ends_launch(r);
+        gy_uniform_launch(r);
 }
 
 static gyre_status refuse(struct gyre_comm *comm)
 {
     if (!comm->ctx->closed)
         return gy_comm_end_refuse(comm);
-    gy_ends_refuse(comm, true);
+    gy_uniform_refuse(comm, true);
     return comm->ctx->error.status;
 }
 
 const struct gy_upcalls gy_upcalls = {
-    .sink = &gy_flow_sink,
+    .handler = &gy_flow_handler,
     .failed = gy_failure_spread,
     .drive = gy_drive,
-    .returned = gy_ends_return,
-    .agree = gy_ends_wait,
-    .answer = gy_far_answer,
-    .compare = gy_verify_turn,
+    .returned = gy_uniform_return,
+    .agree = gy_uniform_wait,
+    .answer = gy_rma_answer,
+    .compare = gy_verify_progress,
     .watch = gy_liveness_check,
     .advance = advance,
     .step_begins = gy_flow_begin,
-    .everyone = gy_window_everyone,
-    .needs_nobody = gy_window_idle,
+    .everyone = gy_slot_everyone,
+    .needs_nobody = gy_slot_idle,
     .ending = ending,
     .ended = ended,
     .launched = launched,
-    .confirm = gy_ends_confirm,
-    .prepare = gy_ends_prepare,
+    .confirm = gy_uniform_confirm,
+    .prepare = gy_uniform_prepare,
     .settle = gy_verify_settle,
     .refuse = refuse,
 };

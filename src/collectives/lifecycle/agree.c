@@ -12,17 +12,17 @@
 #include "core/mem.h"
 
 #define STEP (10 * GY_MILLISECOND)
-#define NEWS_PATIENCE GY_SECOND
+#define NEWS_TIMEOUT GY_SECOND
 
-void gy_recover_look(struct gy_context *ctx)
+void gy_recovery_poll(struct gy_context *ctx)
 {
     if (!ctx->closed)
-        gy_turn(ctx, gy_now());
+        gy_progress_slow(ctx, gy_now());
     gy_poller_poll(ctx->poller, 0);
     gy_overlay_attend(ctx->overlay);
     if (gy_overlay_check(ctx->overlay, &ctx->error) != GYRE_SUCCESS)
         gy_context_fail(ctx);
-    gy_ends_step(ctx);
+    gy_uniform_step(ctx);
 }
 
 /* An abort is the end, whatever came before it. NULL: there is none. */
@@ -36,7 +36,7 @@ static int by_number(const void *a, const void *b)
     return *(const int *)a - *(const int *)b;
 }
 
-static gyre_status enter(struct gyre_comm *comm, const struct gy_word *word, struct gy_error *error)
+static gyre_status enter(struct gyre_comm *comm, const struct gy_agreement_input *input, struct gy_error *error)
 {
     struct gy_context *ctx = comm->ctx;
     int *members = gy_alloc((size_t)comm->size * sizeof(*members));
@@ -45,39 +45,39 @@ static gyre_status enter(struct gyre_comm *comm, const struct gy_word *word, str
     for (int r = 0; r < comm->size; r++)
         members[r] = gy_group_world(&comm->group, r);
     qsort(members, (size_t)comm->size, sizeof(*members), by_number);
-    gyre_status status = gy_council_enter(ctx->world->council, comm->id, comm->councils + 1, members, comm->size, word,
-                                          comm->attributes.timeout_ns, error);
+    gyre_status status = gy_agreement_enter(ctx->world->agreement, comm->id, comm->agreements + 1, members, comm->size,
+                                            input, comm->attributes.timeout_ns, error);
     if (status == GYRE_SUCCESS) /* else this rank has not been in it, and its next try is the same one to the others */
-        comm->councils++;
+        comm->agreements++;
     gy_free(members);
     return status;
 }
 
-static gyre_status hold_one(struct gyre_comm *comm, const struct gy_word *word, struct gy_outcome *outcome_p,
-                            struct gy_error *error)
+static gyre_status hold_one(struct gyre_comm *comm, const struct gy_agreement_input *input,
+                            struct gy_outcome *outcome_p, struct gy_error *error)
 {
     struct gy_context *ctx = comm->ctx;
-    struct gy_council *council = ctx->world->council;
-    gy_council_attend(council, true);
-    gy_recover_look(ctx);
-    struct gy_word said = *word;
-    if (word->kind != GY_COUNCIL_AGREE)
-        said.bits &= ~((gy_ends_pending(ctx) ? GY_RECOVER_PENDING : 0) | (ctx->closed ? GY_RECOVER_FAILED : 0));
+    struct gy_agreement *agreement = ctx->world->agreement;
+    gy_agreement_attend(agreement, true);
+    gy_recovery_poll(ctx);
+    struct gy_agreement_input said = *input;
+    if (input->kind != GY_AGREEMENT_AGREE)
+        said.bits &= ~((gy_uniform_pending(ctx) ? GY_AGREE_PENDING : 0) | (ctx->closed ? GY_AGREE_FAILED : 0));
     gyre_status status = find_abort(ctx) ? GYRE_IN_PROGRESS : enter(comm, &said, error);
     bool entered = status == GYRE_SUCCESS;
     if (entered)
         status = GYRE_IN_PROGRESS;
     while (status == GYRE_IN_PROGRESS && !find_abort(ctx)) {
-        status = gy_council_step(council, comm->id, comm->councils, outcome_p, error);
+        status = gy_agreement_step(agreement, comm->id, comm->agreements, outcome_p, error);
         if (status != GYRE_IN_PROGRESS)
             break;
-        gy_driver_sleep(ctx, gy_overlay_calm(ctx->overlay) ? STEP : GY_MILLISECOND);
-        gy_recover_look(ctx);
+        gy_progress_sleep(ctx, gy_overlay_calm(ctx->overlay) ? STEP : GY_MILLISECOND);
+        gy_recovery_poll(ctx);
         if (!ctx->closed)
             gy_progress(ctx);
     }
     if (status != GYRE_SUCCESS && entered)
-        gy_council_quit(council, comm->id, comm->councils);
+        gy_agreement_quit(agreement, comm->id, comm->agreements);
     if (status == GYRE_IN_PROGRESS) {
         const struct gy_error *why = find_abort(ctx);
         return gy_error_set(error, GYRE_ABORTED, why->rank, "%.900s", why->text);
@@ -87,42 +87,43 @@ static gyre_status hold_one(struct gyre_comm *comm, const struct gy_word *word, 
 
 /* Whom a failure has caught in the middle of growing is in this session with a growing that has failed, and comes to the
  * next one, as this rank does. */
-static bool is_failed_growing(const struct gy_word *word, const struct gy_outcome *outcome)
+static bool is_failed_growing(const struct gy_agreement_input *input, const struct gy_outcome *outcome)
 {
-    return outcome->status == GYRE_MISMATCH && outcome->count & GY_RECOVER_GROWS && word->kind != GY_COUNCIL_GROW;
+    return outcome->status == GYRE_MISMATCH && outcome->count & GY_AGREE_GROWS && input->kind != GY_AGREEMENT_GROW;
 }
 
 /* The world has failed when some were here already, with operations under way: who goes on answers no more, so all stay
  * until these have ended, and come once more. All know it by the outcome. */
-static bool is_untimely(const struct gyre_comm *comm, const struct gy_word *word, const struct gy_outcome *outcome)
+static bool is_untimely(const struct gyre_comm *comm, const struct gy_agreement_input *input,
+                        const struct gy_outcome *outcome)
 {
     uint64_t says = ~outcome->bits;
-    return word->kind != GY_COUNCIL_AGREE && outcome->status == GYRE_SUCCESS && says & GY_RECOVER_PENDING &&
-           !(says & GY_RECOVER_AGAIN) && (says & GY_RECOVER_FAILED || outcome->ranks < comm->size);
+    return input->kind != GY_AGREEMENT_AGREE && outcome->status == GYRE_SUCCESS && says & GY_AGREE_PENDING &&
+           !(says & GY_AGREE_AGAIN) && (says & GY_AGREE_FAILED || outcome->ranks < comm->size);
 }
 
 /* The news of the failure come here, too: not where the only one who is missing has left. */
 static void settle(struct gy_context *ctx)
 {
-    int64_t deadline = gy_now() + NEWS_PATIENCE;
-    gy_recover_look(ctx);
-    while (!ctx->closed && gy_ends_pending(ctx) && gy_now() < deadline) {
-        gy_driver_sleep(ctx, GY_MILLISECOND);
-        gy_recover_look(ctx);
+    int64_t deadline = gy_now() + NEWS_TIMEOUT;
+    gy_recovery_poll(ctx);
+    while (!ctx->closed && gy_uniform_pending(ctx) && gy_now() < deadline) {
+        gy_progress_sleep(ctx, GY_MILLISECOND);
+        gy_recovery_poll(ctx);
     }
-    gy_ends_settle(ctx);
+    gy_uniform_settle(ctx);
 }
 
-gyre_status gy_recover_hold(struct gyre_comm *comm, const struct gy_word *word, struct gy_outcome *outcome_p,
-                            struct gy_error *error)
+gyre_status gy_agree_on(struct gyre_comm *comm, const struct gy_agreement_input *input, struct gy_outcome *outcome_p,
+                        struct gy_error *error)
 {
-    struct gy_word said = *word;
+    struct gy_agreement_input said = *input;
     gyre_status status;
     while ((status = hold_one(comm, &said, outcome_p, error)) == GYRE_SUCCESS) {
-        if (is_untimely(comm, word, outcome_p)) {
+        if (is_untimely(comm, input, outcome_p)) {
             settle(comm->ctx);
-            said.bits &= ~GY_RECOVER_AGAIN;
-        } else if (!is_failed_growing(word, outcome_p)) {
+            said.bits &= ~GY_AGREE_AGAIN;
+        } else if (!is_failed_growing(input, outcome_p)) {
             break;
         }
         gy_outcome_free(outcome_p);
@@ -137,12 +138,12 @@ gyre_status gy_recover_hold(struct gyre_comm *comm, const struct gy_word *word, 
     return status;
 }
 
-gyre_status gy_recover_agree(struct gyre_comm *comm, uint64_t bits, uint64_t *bits_p)
+gyre_status gy_agree(struct gyre_comm *comm, uint64_t bits, uint64_t *bits_p)
 {
-    struct gy_word word = {.kind = GY_COUNCIL_AGREE, .bits = bits};
+    struct gy_agreement_input input = {.kind = GY_AGREEMENT_AGREE, .bits = bits};
     struct gy_error error = {.rank = -1};
     struct gy_outcome outcome = {0};
-    gyre_status status = gy_recover_hold(comm, &word, &outcome, &error);
+    gyre_status status = gy_agree_on(comm, &input, &outcome, &error);
     if (status != GYRE_SUCCESS) {
         comm->error = error;
         return status;

@@ -13,7 +13,7 @@
 /* A thread that waits for the list of contexts. It may hold locks of contexts meanwhile, where an operation of the program's
  * forks, or a world is made of another one: those are whole until it has the list. */
 struct waiter {
-    const char *name; /* gy_driver_self */
+    const char *name; /* gy_progress_lock_self */
     struct waiter *next;
 };
 
@@ -25,7 +25,7 @@ static struct gy_context *contexts; /* its */
 
 static void stand(struct waiter *self)
 {
-    self->name = gy_driver_self();
+    self->name = gy_progress_lock_self();
     pthread_mutex_lock(&lock);
     self->next = waiters;
     waiters = self;
@@ -65,7 +65,7 @@ static bool stands_still(const struct gy_context *ctx)
 {
     bool found = false;
     pthread_mutex_lock(&lock);
-    const char *holder = gy_driver_holder(ctx);
+    const char *holder = gy_progress_lock_holder(ctx);
     for (const struct waiter *waiter = waiters; waiter; waiter = waiter->next)
         found |= waiter->name == holder;
     pthread_mutex_unlock(&lock);
@@ -76,7 +76,7 @@ static void leave_all(void)
 {
     for (struct gy_context *ctx = contexts; ctx; ctx = ctx->next)
         if (ctx->fork_entered)
-            gy_driver_leave(ctx);
+            gy_progress_leave(ctx);
 }
 
 /* A thread that forks in a function which gyre has called, an operation of the program's say, is inside already. */
@@ -85,8 +85,8 @@ static bool enter_all(void)
     for (struct gy_context *ctx = contexts; ctx; ctx = ctx->next)
         ctx->fork_entered = false;
     for (struct gy_context *ctx = contexts; ctx; ctx = ctx->next) {
-        bool whole = gy_driver_holder(ctx) == gy_driver_self() || stands_still(ctx);
-        ctx->fork_entered = !whole && gy_driver_enter_within(ctx, LOOK);
+        bool whole = gy_progress_lock_holder(ctx) == gy_progress_lock_self() || stands_still(ctx);
+        ctx->fork_entered = !whole && gy_progress_enter_within(ctx, LOOK);
         if (!whole && !ctx->fork_entered)
             return false;
     }
@@ -120,7 +120,7 @@ static void after_child(void)
 {
     atomic_fetch_add(&gy_fork_generation, 1);
     for (struct gy_context *ctx = contexts; ctx; ctx = ctx->next) {
-        gy_driver_abandon(ctx);
+        gy_progress_lock_abandon(ctx);
         gy_poller_abandon(ctx->poller); /* first: the epoll set is the parent's too, nothing may be removed from it */
         for (int t = 0; t < ctx->transports; t++)
             ctx->ops[t]->fini(ctx->instance[t], true);

@@ -1,4 +1,4 @@
-/* What the context of a newcomer takes over of the communicator that it joins: count of the user's operations, attributes, address. */
+/* What the context of a joiner takes over of the communicator that it joins: count of the user's operations, attributes, address. */
 #include "collectives/lifecycle/charter.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@ void gy_charter_write(const struct gyre_comm *comm, uint64_t operations, struct 
     const struct gy_attributes *attributes = &comm->attributes;
     struct gy_wire wire = gy_wire_over(charter_p->bytes, sizeof(charter_p->bytes));
     char address[GY_ADDRESS_PLACE];
-    size_t length = strlen(gy_address_print(&comm->ctx->world->house->address, address));
+    size_t length = strlen(gy_address_print(&comm->ctx->world->join_address->address, address));
     _Static_assert(8 + sizeof(address) + sizeof(attributes->algorithm) <= GY_CHARTER_MOST,
                    "what a newcomer takes over has room");
     gy_wire_put(&wire, operations, 4);
@@ -25,15 +25,16 @@ void gy_charter_write(const struct gyre_comm *comm, uint64_t operations, struct 
 }
 
 /* Where the world met in the first place: from now on it is this process's, too, to be found there, should it come to be
- * rank 0. Of a world that met nowhere the address stays at which the newcomer has joined. */
-static bool inherit_address(struct gy_wire *wire, struct gy_house *house)
+ * rank 0. Of a world that met nowhere the address stays at which the joiner has joined. */
+static bool inherit_address(struct gy_wire *wire, struct gy_join_address *join_address)
 {
     char address[GY_ADDRESS_PLACE] = "";
     size_t length = (size_t)gy_wire_get(wire, 2);
     if (length >= sizeof(address))
         return false;
     gy_wire_get_bytes(wire, address, length);
-    return !wire->bad && strlen(address) == length && (length == 0 || gy_address_parse(address, &house->address));
+    return !wire->bad && strlen(address) == length &&
+           (length == 0 || gy_address_parse(address, &join_address->address));
 }
 
 gyre_status gy_charter_follow(struct gy_context *ctx, const struct gy_charter *charter, struct gy_error *error)
@@ -44,7 +45,7 @@ gyre_status gy_charter_follow(struct gy_context *ctx, const struct gy_charter *c
     memcpy(copy, charter->bytes, charter->size);
     uint64_t operations = gy_wire_get(&wire, 4);
     bool canonical = gy_wire_get(&wire, 1) != 0, uniform = gy_wire_get(&wire, 1) != 0;
-    bool known = inherit_address(&wire, ctx->world->house);
+    bool known = inherit_address(&wire, ctx->world->join_address);
     size_t length = (size_t)(wire.end - wire.at);
     if (wire.bad || !known || operations > GY_OPS_MADE_MOST || length >= sizeof(ctx->config.algorithm) ||
         memchr(wire.at, '\0', length))

@@ -1,4 +1,4 @@
-/* What a newcomer takes over of the communicator that it joins. */
+/* What a joiner takes over of the communicator that it joins. */
 #ifndef GY_COLLECTIVES_LIFECYCLE_CHARTER_H
 #define GY_COLLECTIVES_LIFECYCLE_CHARTER_H
 

@@ -18,31 +18,31 @@
 bool gy_comm_together(const struct gy_context *ctx, const struct gy_group *group)
 {
     const struct gy_world *world = ctx->world;
-    if (!ctx->segment || group->size > GY_WINDOW_RANKS)
+    if (!ctx->segment || group->size > GY_REGION_RANKS)
         return false;
     for (int r = 0; r < group->size; r++)
         if (world->members[gy_group_world(group, r)].host != world->members[world->rank].host)
             return false;
     /* a slot must hold at least one element, of at most 8 bytes, for every rank */
-    return gy_segment_window_bytes(ctx->segment) / (2 * (size_t)GY_WINDOW_SLOTS) >= 8 * (size_t)group->size;
+    return gy_segment_region_bytes(ctx->segment) / (2 * (size_t)GY_REGION_SLOTS) >= 8 * (size_t)group->size;
 }
 
 static bool find_controls(struct gyre_comm *comm)
 {
     const struct gy_world *world = comm->ctx->world;
     struct gy_segment *segment = comm->ctx->segment;
-    comm->control = gy_alloc((size_t)comm->size * sizeof(struct gy_window_control *));
+    comm->control = gy_alloc((size_t)comm->size * sizeof(struct gy_region_control *));
     comm->standing = gy_alloc((size_t)comm->size * sizeof(struct gy_rank_control *));
     bool made = comm->control && comm->standing;
     for (int r = 0; made && r < comm->size; r++) {
         int local = world->members[gy_group_world(&comm->group, r)].local;
-        comm->control[r] = gy_segment_window(segment, local, comm->window);
+        comm->control[r] = gy_segment_region(segment, local, comm->region);
         comm->standing[r] = gy_segment_rank(segment, local);
     }
     return made;
 }
 
-gyre_status gy_comm_create(struct gy_context *ctx, uint32_t id, struct gy_group *group, int window,
+gyre_status gy_comm_create(struct gy_context *ctx, uint32_t id, struct gy_group *group, int region,
                            struct gyre_comm **comm_p, struct gy_error *error)
 {
     struct gyre_comm *comm = gy_alloc_zero(1, sizeof(*comm));
@@ -52,7 +52,7 @@ gyre_status gy_comm_create(struct gy_context *ctx, uint32_t id, struct gy_group 
     comm->id = id;
     comm->size = group->size;
     comm->rank = gy_group_rank(group, ctx->world->rank);
-    comm->window = window;
+    comm->region = region;
     comm->attributes.canonical = ctx->config.canonical;
     comm->attributes.uniform = ctx->config.uniform;
     comm->attributes.timeout_ns = ctx->config.timeout_ns;
@@ -65,14 +65,14 @@ gyre_status gy_comm_create(struct gy_context *ctx, uint32_t id, struct gy_group 
     if (!gy_tuned_make(ctx, group->size, comm->grouping.hosts, &comm->tuned))
         goto free_grouping;
     comm->group = *group;
-    if (window >= 0 && !find_controls(comm))
+    if (region >= 0 && !find_controls(comm))
         goto free_controls;
-    gy_repeat_init(comm);
+    gy_call_cache_init(comm);
     if (!gy_page_comm_take(comm))
         goto free_controls;
     *group = (struct gy_group){0};
-    if (window >= 0)
-        gy_window_slots_take(ctx, window, id);
+    if (region >= 0)
+        gy_region_take(ctx, region, id);
     comm->next = ctx->comms;
     ctx->comms = comm;
     gy_handle_add(comm, GY_HANDLE_COMM);
@@ -121,7 +121,7 @@ static void leave_requests(struct gyre_comm *comm)
 void gy_comm_free(struct gyre_comm *comm)
 {
     gy_handle_remove(comm, GY_HANDLE_COMM);
-    gy_comm_farewell(comm);
+    gy_comm_announce_end(comm);
     gy_context_take_back(comm->ctx, comm->id, 0);
     gy_verify_free(comm->verify);
     for (struct gyre_comm **c = &comm->ctx->comms; *c; c = &(*c)->next)
@@ -133,20 +133,20 @@ void gy_comm_free(struct gyre_comm *comm)
         gy_window_free(comm->windows);
     leave_requests(comm);
     for (int p = 0; p < comm->size; p++)
-        gy_context_bury(comm->ctx, comm->channels[p]);
+        gy_context_free_later(comm->ctx, comm->channels[p]);
     for (int c = 0; c < GY_COLLECTIVES; c++)
         for (int a = 0; a < GY_ALGORITHMS; a++)
             gy_plan_free(comm->plans[c][a]);
     for (int i = 0; i < GY_PLANS_OTHER_ROOTS; i++)
         gy_plan_free(comm->other[i].plan);
-    if (comm->window >= 0)
-        gy_window_slots_retire(comm->ctx, comm->window, comm->id, &comm->group);
+    if (comm->region >= 0)
+        gy_region_retire(comm->ctx, comm->region, comm->id, &comm->group);
     gy_page_comm_give(comm);
     gy_group_free(&comm->group);
     gy_grouping_free(&comm->grouping);
-    gy_ways_free(comm);
+    gy_tuner_free(comm);
     gy_free(comm->tuned);
-    gy_repeat_fini(comm);
+    gy_call_cache_fini(comm);
     gy_free(comm->standing);
     gy_free(comm->control);
     gy_free(comm->channels);

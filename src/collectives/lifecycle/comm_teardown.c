@@ -16,12 +16,12 @@
 #define SETTLE (200 * GY_MILLISECOND) /* destroying takes under a second */
 #define ENDED (UINT32_C(1) << 30)     /* in what is announced, beside the communicator's number; without: destroyed */
 
-static bool ends_alone(const struct gyre_comm *comm)
+static bool uniform_alone(const struct gyre_comm *comm)
 {
     if (comm->attributes.uniform || comm->verify)
         return false;
     for (const struct gyre_request *r = comm->ctx->active_first; r; r = r->next)
-        if (r->comm == comm && r->ends) /* started when ends were uniform */
+        if (r->comm == comm && r->completion) /* started when ends were uniform */
             return false;
     return true;
 }
@@ -33,12 +33,12 @@ static void tell(struct gyre_comm *comm, int rank, uint64_t how, int cause)
     const struct gy_peer *peer = &ctx->peers[gy_group_world(&comm->group, rank)];
     bool knows = comm->channels[rank] && comm->channels[rank]->destroyed;
     struct gy_channel *channel = peer->link && !peer->broken && !knows ? gy_comm_channel(comm, rank) : NULL;
-    if (!channel || channel->farewell.queued)
+    if (!channel || channel->announce_end.queued)
         return;
-    channel->farewell.header = (struct gy_frame){
+    channel->announce_end.header = (struct gy_frame){
         .kind = GY_FRAME_PONG, .epoch = ctx->world->epoch, .comm = comm->id, .value = how, .root = (uint32_t)cause};
-    channel->farewell.payload = NULL;
-    gy_comm_post(comm, rank, &channel->farewell);
+    channel->announce_end.payload = NULL;
+    gy_comm_post(comm, rank, &channel->announce_end);
 }
 
 /* To those whom this rank has no link to, and so has sent nothing to: one that they make would find nobody here. */
@@ -64,20 +64,20 @@ static void tell_all(struct gyre_comm *comm, uint64_t how, int cause)
     for (int rank = 0; rank < comm->size && !comm->ctx->closed; rank++)
         if (rank != comm->rank)
             tell(comm, rank, how, cause);
-    if (comm->window < 0) /* else they see it */
+    if (comm->region < 0) /* else they see it */
         announce(comm, how, cause);
 }
 
 /* In shared memory, where each of them looks through its communicators then. */
 static void show(struct gyre_comm *comm, int cause)
 {
-    if (comm->window < 0)
+    if (comm->region < 0)
         return;
-    gy_window_slots_end(comm->ctx, comm->window, cause);
+    gy_region_end(comm->ctx, comm->region, cause);
     for (int rank = 0; rank < comm->size; rank++)
         if (rank != comm->rank)
             atomic_store_explicit(&comm->standing[rank]->look, 1, memory_order_release);
-    gy_window_wake(comm);
+    gy_slot_wake(comm);
 }
 
 void gy_comm_end(struct gyre_comm *comm, gyre_status status, int cause, const char *text)
@@ -85,27 +85,27 @@ void gy_comm_end(struct gyre_comm *comm, gyre_status status, int cause, const ch
     struct gy_context *ctx = comm->ctx;
     if (comm->ended.status != GYRE_SUCCESS || ctx->closed)
         return;
-    if (!ends_alone(comm)) {
+    if (!uniform_alone(comm)) {
         gy_error_set(&ctx->error, status, cause, "%s", text);
         gy_overlay_report(ctx->overlay, status, cause, text);
         return;
     }
     gy_error_set(&comm->ended, status, cause, "%s", text);
     gy_comm_end_refuse(comm);
-    gy_repeat_forget(comm); /* the shortest way does not ask */
+    gy_call_cache_forget(comm); /* the shortest way does not ask */
     gy_context_take_back(ctx, comm->id, GY_BUT_WINDOWS);
     for (struct gyre_request *r = ctx->active_first; r; r = r->next)
         if (r->comm == comm)
-            r->phase = GY_PARTS;
+            r->phase = GY_DETACHES;
     show(comm, cause);
     tell_all(comm, GY_PONG_ENDED, cause);
 }
 
-void gy_comm_farewell(struct gyre_comm *comm)
+void gy_comm_announce_end(struct gyre_comm *comm)
 {
     struct gy_context *ctx = comm->ctx;
     int cause = comm->ended.status != GYRE_SUCCESS ? comm->ended.rank : ctx->world->rank;
-    bool last = ctx->comms == comm && !comm->next; /* the world's own goodbye is next */
+    bool last = ctx->comms == comm && !comm->next; /* the world's own leave message is next */
     if (!ctx->closed && !last)
         tell_all(comm, GY_PONG_DESTROYED, cause);
 }
@@ -136,7 +136,7 @@ bool gy_comm_end_settle(struct gyre_comm *comm)
     char text[120];
     if (!is_pending(comm) || ctx->closed)
         return true;
-    if (!ends_alone(comm) || (ctx->comms == comm && !comm->next))
+    if (!uniform_alone(comm) || (ctx->comms == comm && !comm->next))
         return false;
     snprintf(text, sizeof(text), "rank %d destroyed its communicator %u with operations under way", ctx->world->rank,
              comm->id);
@@ -187,9 +187,8 @@ int gy_comm_end_cause(const struct gyre_comm *comm, int rank)
     const struct gy_channel *channel = comm->channels[rank];
     if (channel && channel->destroyed)
         return channel->cause;
-    return comm->window < 0
-               ? -1
-               : gy_window_slots_cause(comm->ctx, comm->window, comm->id, gy_group_world(&comm->group, rank));
+    return comm->region < 0 ? -1
+                            : gy_region_cause(comm->ctx, comm->region, comm->id, gy_group_world(&comm->group, rank));
 }
 
 /* Are all frames that it has posted out of the links' hands? Their peer may not read for long. */
@@ -209,8 +208,8 @@ static bool is_through(const struct gyre_request *r, int rank)
     const struct gyre_comm *comm = r->comm;
     int world = gy_group_world(&comm->group, rank);
     return rank == comm->rank || gy_overlay_has_left(comm->ctx->overlay, world) ||
-           gy_window_slots_cause(comm->ctx, comm->window, comm->id, world) >= 0 ||
-           (r->begun && gy_mapped_has_done(r, rank, gy_window_after(r)));
+           gy_region_cause(comm->ctx, comm->region, comm->id, world) >= 0 ||
+           (r->begun && gy_mapped_has_done(r, rank, gy_slot_after(r)));
 }
 
 static bool is_let_go(struct gyre_request *r)
@@ -228,8 +227,8 @@ static bool is_let_go(struct gyre_request *r)
 
 bool gy_comm_end_advance(struct gyre_request *r)
 {
-    bool linked = !r->tiny && !r->plan->window;
-    if (!is_let_go(r) || (linked && !has_flown(r) && !gy_request_lend(r)))
+    bool linked = !r->eager && !r->plan->shm;
+    if (!is_let_go(r) || (linked && !has_flown(r) && !gy_request_detach_sends(r)))
         return false;
     gy_request_finish(r, r->comm->ended.status);
     return true;
@@ -239,8 +238,8 @@ static void look_at(struct gyre_comm *comm)
 {
     for (int rank = 0; rank < comm->size && comm->ended.status == GYRE_SUCCESS; rank++) {
         int world = gy_group_world(&comm->group, rank);
-        int cause = rank == comm->rank ? -1 : gy_window_slots_cause(comm->ctx, comm->window, comm->id, world);
-        if (cause >= 0 && (cause != world || !gy_window_slots_destroyed(comm->ctx, comm->window, comm->id, world)))
+        int cause = rank == comm->rank ? -1 : gy_region_cause(comm->ctx, comm->region, comm->id, world);
+        if (cause >= 0 && (cause != world || !gy_region_destroyed(comm->ctx, comm->region, comm->id, world)))
             gy_comm_end_heard(comm, rank, cause, false);
     }
 }
@@ -254,7 +253,7 @@ void gy_comm_end_look(struct gy_context *ctx)
         return;
     atomic_exchange_explicit(look, 0, memory_order_acquire); /* what is shown from here on sets it again */
     for (struct gyre_comm *comm = ctx->comms; comm; comm = comm->next)
-        if (comm->window >= 0)
+        if (comm->region >= 0)
             look_at(comm);
 }
 

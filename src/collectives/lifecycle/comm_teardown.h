@@ -25,7 +25,7 @@
  * the world that has destroyed it. From anywhere inside: no request is over when this returns. Idempotent. */
 void gy_comm_end(struct gyre_comm *comm, gyre_status status, int cause, const char *text);
 /* This rank destroys it, and has no more to say on it: tells the others, and waits for nobody. */
-void gy_comm_farewell(struct gyre_comm *comm);
+void gy_comm_announce_end(struct gyre_comm *comm);
 /* Before that: ends what is still under way with GYRE_ABORTED, and waits for it, not for long. False: something is left. */
 bool gy_comm_end_settle(struct gyre_comm *comm);
 /* What members have said to this rank by gy_overlay_announce; `user` is the context. */

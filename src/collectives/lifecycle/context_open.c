@@ -1,4 +1,4 @@
-/* A context is opened: of a world that meets, of one that a newcomer joins, of the next epoch. And closed. */
+/* A context is opened: of a world that meets, of one that a joiner joins, of the next epoch. And closed. */
 #include "collectives/lifecycle/context_open.h"
 
 #include <string.h>
@@ -26,10 +26,10 @@ static gyre_status make_segment(struct gy_context *ctx, struct gy_error *error)
 {
     if (!gy_transport_wanted(ctx->config.transports, "shm"))
         return GYRE_SUCCESS;
-    int64_t patience = gy_overlay_patience(ctx->world);
-    int64_t deadline = gy_now() + patience;
+    int64_t timeout = gy_overlay_timeout(ctx->world);
+    int64_t deadline = gy_now() + timeout;
     if (ctx->world->epoch > 1)
-        deadline += patience / 4 * (1 + __builtin_popcount((unsigned)ctx->world->local));
+        deadline += timeout / 4 * (1 + __builtin_popcount((unsigned)ctx->world->local));
     gyre_status status = gy_segment_create(ctx->world, deadline, &ctx->segment, error);
     if (status == GYRE_SUCCESS && ctx->segment)
         gy_overlay_attach_notice(ctx->overlay, gy_segment_notice(ctx->segment));
@@ -49,7 +49,7 @@ static void free_kept(struct gy_context *ctx)
 
 static void free_parts(struct gy_context *ctx)
 {
-    gy_driver_free(ctx);
+    gy_progress_lock_free(ctx);
     if (ctx->overlay)
         gy_overlay_free(ctx->overlay);
     for (int t = 0; t < ctx->transports; t++) {
@@ -57,17 +57,17 @@ static void free_parts(struct gy_context *ctx)
             ctx->ops[t]->close(ctx->instance[t]);
         ctx->ops[t]->fini(ctx->instance[t], false);
     }
-    while (ctx->buried) {
-        struct gy_channel *next = ctx->buried->next;
-        gy_channel_free(ctx->buried);
-        ctx->buried = next;
+    while (ctx->deferred) {
+        struct gy_channel *next = ctx->deferred->next;
+        gy_channel_free(ctx->deferred);
+        ctx->deferred = next;
     }
     gy_requests_take_back(ctx, true);
-    gy_windows_free_buried(ctx);
-    gy_window_slots_clear(ctx);
+    gy_windows_free_deferred(ctx);
+    gy_region_clear(ctx);
     gy_page_free(ctx);
     for (int i = 0; i < ctx->links; i++)
-        gy_free(ctx->peers[ctx->linked[i]].scrap);
+        gy_free(ctx->peers[ctx->linked[i]].discard);
     if (ctx->segment)
         gy_segment_free(ctx->segment);
     if (ctx->world)
@@ -80,7 +80,7 @@ static void free_parts(struct gy_context *ctx)
         gy_free(ctx->idle);
         ctx->idle = next;
     }
-    gy_free(ctx->bundle);
+    gy_free(ctx->eager_queue);
     gy_operations_free(&ctx->operations);
     gy_registry_free(&ctx->registry);
     free_kept(ctx);
@@ -113,7 +113,7 @@ static gyre_status furnish(struct gy_context *ctx, struct gy_error *error)
 }
 
 /* Of the table that all ranks of the host have, so that all of them say the same: the choice of algorithms asks for it, too. */
-static bool is_crowded(const struct gy_world *world)
+static bool is_oversubscribed(const struct gy_world *world)
 {
     int cores = 0;
     for (int local = 0; local < world->nlocals; local++) {
@@ -125,11 +125,11 @@ static bool is_crowded(const struct gy_world *world)
 
 static gyre_status finish(struct gy_context *ctx, struct gy_error *error)
 {
-    gyre_status status = gy_driver_create(ctx, ctx->config.progress_thread, error);
+    gyre_status status = gy_progress_lock_create(ctx, ctx->config.progress_thread, error);
     if (status != GYRE_SUCCESS)
         return status;
     gy_overlay_on_announced(ctx->overlay, gy_comm_end_announced, ctx);
-    ctx->crowded = is_crowded(ctx->world);
+    ctx->oversubscribed = is_oversubscribed(ctx->world);
     gy_page_create(ctx);
     gy_fork_watch(ctx);
     return GYRE_SUCCESS;
@@ -153,7 +153,7 @@ static bool is_of_another(const struct gy_context *ctx, gyre_status status, stru
 }
 
 /* The verdict on a rank of its own that it is dead, stalled, late or out of reach is the others'. */
-static gyre_status hear_own_fate(const struct gy_context *ctx, struct gy_error *error)
+static gyre_status receive_own_failure(const struct gy_context *ctx, struct gy_error *error)
 {
     struct gy_error told = *error;
     if (told.rank != ctx->world->rank || told.status < GYRE_PEER_DEAD || told.status > GYRE_PEER_LATE)
@@ -171,7 +171,7 @@ static gyre_status furnish_later(struct gy_context *ctx, struct gy_error *error)
     if (status == GYRE_SUCCESS)
         status = make_peers(ctx, error);
     if (status != GYRE_SUCCESS)
-        return hear_own_fate(ctx, error);
+        return receive_own_failure(ctx, error);
     if (gy_overlay_check(ctx->overlay, &ctx->error) != GYRE_SUCCESS)
         return GYRE_SUCCESS;
     status = furnish(ctx, error);
@@ -183,10 +183,10 @@ static gyre_status furnish_later(struct gy_context *ctx, struct gy_error *error)
         gy_error_clear(error);
         status = GYRE_SUCCESS;
     }
-    return status == GYRE_SUCCESS ? status : hear_own_fate(ctx, error);
+    return status == GYRE_SUCCESS ? status : receive_own_failure(ctx, error);
 }
 
-/* A newcomer: its world is in a later epoch. */
+/* A joiner: its world is in a later epoch. */
 static gyre_status join(const gyre_config *user, struct gy_context *ctx, struct gy_error *error)
 {
     struct gy_charter charter = {0};
@@ -196,7 +196,7 @@ static gyre_status join(const gyre_config *user, struct gy_context *ctx, struct 
     return status == GYRE_SUCCESS ? furnish_later(ctx, error) : status;
 }
 
-static gyre_status meet(const gyre_config *user, struct gy_context *ctx, struct gy_error *error)
+static gyre_status bootstrap(const gyre_config *user, struct gy_context *ctx, struct gy_error *error)
 {
     gyre_status status = gy_world_open(user, &ctx->config, ctx->poller, &ctx->world, error);
     if (status == GYRE_SUCCESS)
@@ -221,7 +221,7 @@ gyre_status gy_context_create(const gyre_config *user, const struct gy_upcalls *
     if (status == GYRE_SUCCESS)
         status = gy_poller_create(&ctx->poller, error);
     if (status == GYRE_SUCCESS)
-        status = (user && user->join) || ctx->config.join ? join(user, ctx, error) : meet(user, ctx, error);
+        status = (user && user->join) || ctx->config.join ? join(user, ctx, error) : bootstrap(user, ctx, error);
     explicit_bzero(ctx->config.secret,
                    sizeof(ctx->config.secret)); /* the keys made from it are what is used from now on */
     if (status == GYRE_SUCCESS)
@@ -285,8 +285,9 @@ gyre_status gy_context_next(struct gy_context *old, struct gy_next_world *next, 
     }
     if (ctx->error.status != GYRE_SUCCESS)
         gy_context_fail(ctx);
-    if (ctx->world->rank == 0 && ctx->world->house->used && gy_house_open(ctx->world, &found) == GYRE_SUCCESS)
-        gy_house_announce(ctx->world); /* the one before may be gone; otherwise nothing changes */
+    if (ctx->world->rank == 0 && ctx->world->join_address->used &&
+        gy_join_address_open(ctx->world, &found) == GYRE_SUCCESS)
+        gy_join_address_announce(ctx->world); /* the one before may be gone; otherwise nothing changes */
     *ctx_p = ctx;
     return GYRE_SUCCESS;
 }
@@ -294,7 +295,7 @@ gyre_status gy_context_next(struct gy_context *old, struct gy_next_world *next, 
 void gy_context_free(struct gy_context *ctx)
 {
     gy_fork_unwatch(ctx);
-    gy_driver_free(ctx);
+    gy_progress_lock_free(ctx);
     if (!ctx->closed)
         for (int t = 0; t < ctx->transports; t++)
             ctx->ops[t]->stop(ctx->instance[t]);

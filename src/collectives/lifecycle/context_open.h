@@ -14,7 +14,7 @@ gyre_status gy_context_create(const gyre_config *user, const struct gy_upcalls *
  * one that has failed. Uses `next` up. `operations`: how many of the user's own there have been, on any of them. */
 gyre_status gy_context_next(struct gy_context *old, struct gy_next_world *next, const struct gy_next_plan *plan,
                             int operations, struct gy_context **ctx_p, struct gy_error *error);
-/* An orderly end: goodbye, no waiting for peers. */
+/* An orderly end: the leave message, no waiting for peers. */
 void gy_context_free(struct gy_context *ctx);
 
 #endif

@@ -1,21 +1,21 @@
-/* Growing: newcomers come in at a point that all members agree on.
+/* Growing: joiners come in at a point that all members agree on.
  *
  *   rank 0                                         the other ranks
- *     place ───────── broadcast ──────────────────▶ open their doors, and send whoever comes there to rank 0
- *     waits for newcomers, calls them
+ *     place ───────── broadcast ──────────────────▶ open their listeners, and send whoever comes there to rank 0
+ *     waits for joiners, calls them
  *     list ────────── broadcast ──────────────────▶
- *     all: an agreement (agreement.h): has everybody the list, and a door for the next epoch?
+ *     all: an agreement (agreement.h): has everybody the list, and a listener for the next epoch?
  *       no  ──▶ the same error on all
  *       yes ──▶ rank 0 welcomes those on the list; all of them and all who took part make the next context, as in a shrink
  *
  * Invariant. A rank that is in this call comes to the agreement whatever has happened to it before, so that no survivor
  * waits for one that has turned back; and what they do then follows from the outcome alone, which is the same for all. In
- * the outcome of a success the list is everybody's. Should rank 0 not be in it any more, nobody would welcome the newcomers:
- * then growing has failed. If it dies later, its newcomers close their doors (join_client.c), and they and rank 0 are dead members
+ * the outcome of a success the list is everybody's. Should rank 0 not be in it any more, nobody would welcome the joiners:
+ * then growing has failed. If it dies later, its joiners close their listeners (join_client.c), and they and rank 0 are dead members
  * of the new world, which shrinks.
  *
  * A failure may catch some ranks in here and others in a collective before it; those shrink or agree, in the same session
- * of the council. That growing has failed, and they go on to the next session (agree.c), where all meet. */
+ * of the agreement. That growing has failed, and they go on to the next session (agree.c), where all meet. */
 #include "collectives/lifecycle/grow.h"
 
 #include <stdio.h>
@@ -36,16 +36,16 @@
 #include "net/handshake.h"
 
 #define STEP (10 * GY_MILLISECOND)
-#define GREETING_PATIENCE (GY_SECOND / 2) /* for strangers, who hold up those who wait */
-#define CALL_PATIENCE (5 * GY_SECOND)     /* for a newcomer to answer; a machine may be busy */
-#define NEWS_PATIENCE GY_SECOND
+#define HANDSHAKE_TIMEOUT (GY_SECOND / 2) /* for strangers, who hold up those who wait */
+#define CALL_TIMEOUT (5 * GY_SECOND)      /* for a joiner to answer; a machine may be busy */
+#define NEWS_TIMEOUT GY_SECOND
 #define EVERY_BIT UINT64_MAX
 
 /* What travels in the second broadcast. */
 struct list {
     uint8_t count;
     uint8_t status; /* of rank 0 */
-    uint8_t records[GY_NEWCOMERS_MOST][GY_MEMBER_WIRE];
+    uint8_t records[GY_JOINERS_MOST][GY_MEMBER_WIRE];
 };
 
 struct growing {
@@ -53,9 +53,9 @@ struct growing {
     struct gy_context *ctx;
     struct gy_error error; /* the first thing that has gone wrong here */
     struct gy_next_world next;
-    struct gy_reception *reception;
+    struct gy_join_server *join_server;
     struct list list;
-    struct gy_member newcomers[GY_NEWCOMERS_MOST];
+    struct gy_member joiners[GY_JOINERS_MOST];
 };
 
 static bool well(const struct growing *growing)
@@ -67,7 +67,7 @@ static bool well(const struct growing *growing)
 static bool look(struct growing *growing)
 {
     struct gy_context *ctx = growing->ctx;
-    gy_recover_look(ctx);
+    gy_recovery_poll(ctx);
     if (ctx->closed && well(growing))
         gy_error_set(&growing->error, ctx->error.status, ctx->error.rank, "%.900s", ctx->error.text);
     return !ctx->closed;
@@ -86,44 +86,45 @@ static bool broadcast(struct growing *growing, void *bytes, size_t count)
     return status == GYRE_SUCCESS;
 }
 
-/* A door for the next epoch, and the house open to newcomers. */
+/* A listener for the next epoch, and the join address open to newcomers. */
 static void prepare(struct growing *growing)
 {
     struct gy_world *world = growing->ctx->world;
     struct sockaddr_storage at;
     struct gy_error *error = &growing->error;
-    if (well(growing) && gy_house_address(world, &at, error) == GYRE_SUCCESS)
+    if (well(growing) && gy_join_address_address(world, &at, error) == GYRE_SUCCESS)
         gy_world_next_prepare_at(&world->members[world->rank], &at, world->config, &growing->next, error);
     if (well(growing))
-        gy_house_open(world, error);
+        gy_join_address_open(world, error);
 }
 
 /* Waits for events of the old world, while it still is one. */
 static bool turn(struct growing *growing, int64_t most)
 {
-    gy_driver_sleep(growing->ctx, most < GY_MILLISECOND ? GY_MILLISECOND : most < STEP ? most : STEP);
+    gy_progress_sleep(growing->ctx, most < GY_MILLISECOND ? GY_MILLISECOND : most < STEP ? most : STEP);
     if (look(growing))
         gy_progress(growing->ctx);
     return well(growing);
 }
 
-/* Rank 0: until `wanted` are at the door or the time is over; those who have come by then are greeted to the end. */
-static void await_newcomers(struct growing *growing, int wanted, int64_t wait_ns)
+/* Rank 0: until `wanted` are at the listener or the time is over; those who have come by then are greeted to the end. */
+static void await_joiners(struct growing *growing, int wanted, int64_t wait_ns)
 {
-    struct gy_reception *reception = growing->reception;
-    int64_t now = gy_now(), deadline = now + wait_ns, patience = now + GREETING_PATIENCE;
-    int most = wanted > 0 && wanted < GY_NEWCOMERS_MOST ? wanted : GY_NEWCOMERS_MOST;
+    struct gy_join_server *join_server = growing->join_server;
+    int64_t now = gy_now(), deadline = now + wait_ns, timeout = now + HANDSHAKE_TIMEOUT;
+    int most = wanted > 0 && wanted < GY_JOINERS_MOST ? wanted : GY_JOINERS_MOST;
     gy_poller_poll(growing->ctx->poller, 0); /* who stands in the backlog */
-    if (patience < deadline)
-        patience = deadline;
-    while (well(growing) && gy_reception_waiting(reception) < most) {
+    if (timeout < deadline)
+        timeout = deadline;
+    while (well(growing) && gy_join_server_waiting(join_server) < most) {
         now = gy_now();
-        if (now >= deadline && (now >= patience || !gy_reception_busy(reception)))
+        if (now >= deadline && (now >= timeout || !gy_join_server_busy(join_server)))
             break;
         turn(growing, now < deadline ? deadline - now : GY_MILLISECOND);
     }
-    gy_reception_call(reception, most);
-    for (deadline = gy_now() + CALL_PATIENCE; well(growing) && gy_reception_called(reception) && gy_now() < deadline;)
+    gy_join_server_call(join_server, most);
+    for (deadline = gy_now() + CALL_TIMEOUT;
+         well(growing) && gy_join_server_called(join_server) && gy_now() < deadline;)
         turn(growing, GY_MILLISECOND);
 }
 
@@ -132,25 +133,25 @@ static void receive(struct growing *growing, int wanted, int64_t wait_ns)
     struct gy_world *world = growing->ctx->world;
     struct list *list = &growing->list;
     if (well(growing)) {
-        gy_house_announce(world);
-        gy_reception_open(world, NULL, &growing->reception, &growing->error);
+        gy_join_address_announce(world);
+        gy_join_server_open(world, NULL, &growing->join_server, &growing->error);
     }
     if (well(growing))
-        await_newcomers(growing, wanted, wait_ns);
+        await_joiners(growing, wanted, wait_ns);
     if (well(growing))
-        list->count = (uint8_t)gy_reception_take(growing->reception, growing->newcomers);
+        list->count = (uint8_t)gy_join_server_take(growing->join_server, growing->joiners);
     list->status = (uint8_t)growing->error.status;
     for (int i = 0; i < list->count; i++)
-        gy_member_encode(&growing->newcomers[i], list->records[i]);
+        gy_member_encode(&growing->joiners[i], list->records[i]);
 }
 
-/* What rank 0 says of the newcomers is understood. */
+/* What rank 0 says of the joiners is understood. */
 static void read_list(struct growing *growing)
 {
     const struct list *list = &growing->list;
-    bool good = list->count <= GY_NEWCOMERS_MOST;
+    bool good = list->count <= GY_JOINERS_MOST;
     for (int i = 0; good && i < list->count; i++)
-        good = gy_member_decode(list->records[i], &growing->newcomers[i]);
+        good = gy_member_decode(list->records[i], &growing->joiners[i]);
     if (!well(growing))
         return;
     if (list->status != GYRE_SUCCESS)
@@ -162,7 +163,7 @@ static void read_list(struct growing *growing)
 }
 
 /* Until everybody should know who comes in. */
-static void meet_newcomers(struct growing *growing, int wanted, int64_t wait_ns)
+static void meet_joiners(struct growing *growing, int wanted, int64_t wait_ns)
 {
     struct gy_world *world = growing->ctx->world;
     uint8_t place[GY_PLACE_WIRE] = {0};
@@ -170,13 +171,13 @@ static void meet_newcomers(struct growing *growing, int wanted, int64_t wait_ns)
     struct gy_error ignored = {.rank = -1, .quiet = true};
     bool first = growing->comm->rank == 0;
     if (first && well(growing))
-        gy_place_encode(&world->house->own.place, place);
+        gy_place_encode(&world->join_address->own.place, place);
     if (!broadcast(growing, place, sizeof(place)))
         return;
     if (first)
         receive(growing, wanted, wait_ns);
-    else if (well(growing) && gy_place_decode(place, &there)) /* without it they find rank 0's door, or none */
-        gy_reception_open(world, &there, &growing->reception, &ignored);
+    else if (well(growing) && gy_place_decode(place, &there)) /* without it they find rank 0's listener, or none */
+        gy_join_server_open(world, &there, &growing->join_server, &ignored);
     if (broadcast(growing, &growing->list, sizeof(growing->list)) && !first)
         read_list(growing);
 }
@@ -188,30 +189,30 @@ static gyre_status go_on(struct growing *growing, const struct gy_outcome *outco
 {
     struct gyre_comm *comm = growing->comm;
     int count = growing->list.count;
-    uint64_t operations = outcome->count & ~GY_RECOVER_GROWS;
+    uint64_t operations = outcome->count & ~GY_AGREE_GROWS;
     uint8_t salt[GY_KEY_BYTES]; /* of the old key: whoever has listened to the agreement does not know it */
     gy_handshake_derive(growing->ctx->world->key, "gyre salt", outcome->job, outcome->salt, salt);
     struct gy_next_plan plan = {.size = outcome->ranks + count,
                                 .job = outcome->job,
                                 .salt = salt,
                                 .grown = true,
-                                .looked = gy_council_looked(growing->ctx->world->council)};
-    struct gy_member *members = gy_recover_table(comm, outcome, count, &plan.rank, &growing->error);
+                                .looked = gy_agreement_polled(growing->ctx->world->agreement)};
+    struct gy_member *members = gy_next_members(comm, outcome, count, &plan.rank, &growing->error);
     if (!members)
         goto out;
-    memcpy(members + outcome->ranks, growing->newcomers, (size_t)count * sizeof(*members));
+    memcpy(members + outcome->ranks, growing->joiners, (size_t)count * sizeof(*members));
     plan.members = members;
     if (comm->rank == 0) {
         struct gy_charter charter;
         gy_charter_write(comm, operations, &charter);
-        gy_reception_welcome(growing->reception, &plan, growing->ctx->world->epoch + 1, &charter);
+        gy_join_server_welcome(growing->join_server, &plan, growing->ctx->world->epoch + 1, &charter);
     }
-    gyre_status status = gy_recover_go_on(comm, &growing->next, &plan, (int)operations, comm_p, &growing->error);
+    gyre_status status = gy_next_comm(comm, &growing->next, &plan, (int)operations, comm_p, &growing->error);
     gy_free(members);
     if (status == GYRE_SUCCESS)
         return status;
 out: /* the others go on without this rank */
-    gy_council_exclude(growing->ctx->world->council, growing->error.text);
+    gy_agreement_exclude(growing->ctx->world->agreement, growing->error.text);
     return growing->error.status;
 }
 
@@ -238,7 +239,7 @@ static int lowest_missing(const struct gyre_comm *comm, const struct gy_outcome 
     return -1;
 }
 
-/* The agreed reason why no newcomers were let in. A rank that has not failed itself knows only the status that another
+/* The agreed reason why no joiners were let in. A rank that has not failed itself knows only the status that another
  * rank brought to the agreement. A member that is missing is named where the status is that of a lost peer. */
 static void explain(struct growing *growing, const struct gy_outcome *outcome, gyre_status status)
 {
@@ -247,9 +248,9 @@ static void explain(struct growing *growing, const struct gy_outcome *outcome, g
     struct gy_error own = growing->error;
     gy_error_clear(&growing->error);
     if (missing >= 0) {
-        const struct gy_fate *fate = gy_overlay_fate(growing->ctx->overlay, missing);
+        const struct gy_failed_rank *failure = gy_overlay_failure(growing->ctx->overlay, missing);
         gy_error_set(&growing->error, status, missing, "newcomers were not let in, because rank %d failed: %.700s",
-                     missing, fate->why ? fate->why : gyre_status_text(status));
+                     missing, failure->why ? failure->why : gyre_status_text(status));
         return;
     }
     gy_error_set(&growing->error, status, -1, "newcomers were not let in, because a rank has failed to: %s%s%.800s",
@@ -258,13 +259,13 @@ static void explain(struct growing *growing, const struct gy_outcome *outcome, g
 
 static gyre_status conclude(struct growing *growing, const struct gy_outcome *outcome, struct gyre_comm **comm_p)
 {
-    gyre_status status = first_failure(outcome->bits | GY_RECOVER_SAYS);
+    gyre_status status = first_failure(outcome->bits | GY_AGREE_SAYS);
     int first = gy_group_world(&growing->comm->group, 0);
     if (status == GYRE_SUCCESS && !takes_part(outcome, first)) {
-        const struct gy_fate *fate = gy_overlay_fate(growing->ctx->overlay, first);
+        const struct gy_failed_rank *failure = gy_overlay_failure(growing->ctx->overlay, first);
         status = GYRE_PEER_DEAD;
         return gy_error_set(&growing->error, status, first, "rank %d let newcomers in, and is gone: %.400s", first,
-                            fate->why ? fate->why : "the others know why");
+                            failure->why ? failure->why : "the others know why");
     }
     if (status == GYRE_SUCCESS && growing->list.count == 0) {
         *comm_p = NULL;
@@ -280,19 +281,19 @@ static gyre_status conclude(struct growing *growing, const struct gy_outcome *ou
 static gyre_status grow(struct growing *growing, int wanted, int64_t wait_ns, struct gyre_comm **comm_p)
 {
     struct gyre_comm *comm = growing->comm;
-    struct gy_word word = {.kind = GY_COUNCIL_GROW,
-                           .count = (uint64_t)growing->ctx->operations.count | GY_RECOVER_GROWS,
-                           .record_bytes = GY_MEMBER_WIRE};
+    struct gy_agreement_input input = {.kind = GY_AGREEMENT_GROW,
+                                       .count = (uint64_t)growing->ctx->operations.count | GY_AGREE_GROWS,
+                                       .record_bytes = GY_MEMBER_WIRE};
     struct gy_error error = {.rank = -1};
     struct gy_outcome outcome = {0};
     prepare(growing);
-    meet_newcomers(growing, wanted, wait_ns);
-    word.bits = well(growing) ? EVERY_BIT : EVERY_BIT & ~(UINT64_C(1) << growing->error.status);
-    gy_member_encode(&growing->next.own, word.record);
-    gyre_status status = gy_recover_hold(comm, &word, &outcome, &error);
+    meet_joiners(growing, wanted, wait_ns);
+    input.bits = well(growing) ? EVERY_BIT : EVERY_BIT & ~(UINT64_C(1) << growing->error.status);
+    gy_member_encode(&growing->next.own, input.record);
+    gyre_status status = gy_agree_on(comm, &input, &outcome, &error);
     if (status == GYRE_MISMATCH &&
         well(growing)) /* others shrink or agree: what has brought them there comes here, too */
-        for (int64_t deadline = gy_now() + NEWS_PATIENCE; gy_now() < deadline && turn(growing, GY_MILLISECOND);)
+        for (int64_t deadline = gy_now() + NEWS_TIMEOUT; gy_now() < deadline && turn(growing, GY_MILLISECOND);)
             ;
     if (status != GYRE_SUCCESS) {
         if (status != GYRE_MISMATCH || well(growing))
@@ -305,29 +306,29 @@ static gyre_status grow(struct growing *growing, int wanted, int64_t wait_ns, st
 }
 
 /* What rank 0 asks for; of the others it means nothing. */
-static int64_t check_wishes(struct growing *growing, int newcomers, double seconds)
+static int64_t check_wishes(struct growing *growing, int joiners, double seconds)
 {
     if (growing->comm->rank != 0)
         return 0;
-    if (newcomers < 0 || newcomers > GY_NEWCOMERS_MOST || !(seconds >= 0)) {
+    if (joiners < 0 || joiners > GY_JOINERS_MOST || !(seconds >= 0)) {
         gy_error_set(&growing->error, GYRE_INVALID_ARGUMENT, -1,
                      "gyre_comm_grow: %d newcomers within %g seconds; from 0 to %d can come in, and the time is not "
                      "negative",
-                     newcomers, seconds, GY_NEWCOMERS_MOST);
+                     joiners, seconds, GY_JOINERS_MOST);
         return 0;
     }
     int64_t most = growing->comm->attributes.timeout_ns / 2;
-    int64_t wait_ns = newcomers > 0 && seconds < 1e9 ? (int64_t)(seconds * 1e9) : newcomers > 0 ? most : 0;
+    int64_t wait_ns = joiners > 0 && seconds < 1e9 ? (int64_t)(seconds * 1e9) : joiners > 0 ? most : 0;
     return wait_ns < most ? wait_ns : most;
 }
 
-gyre_status gy_grow(struct gyre_comm *comm, int newcomers, double seconds, struct gyre_comm **comm_p)
+gyre_status gy_grow(struct gyre_comm *comm, int joiners, double seconds, struct gyre_comm **comm_p)
 {
     /* Not on the heap: a rank without memory, too, has to come to the agreement. */
     struct growing growing = {.comm = comm, .ctx = comm->ctx, .error = {.rank = -1}};
-    int64_t wait_ns = check_wishes(&growing, newcomers, seconds);
-    gyre_status status = grow(&growing, newcomers, wait_ns, comm_p);
-    gy_reception_close(growing.reception);
+    int64_t wait_ns = check_wishes(&growing, joiners, seconds);
+    gyre_status status = grow(&growing, joiners, wait_ns, comm_p);
+    gy_join_server_close(growing.join_server);
     gy_world_next_cancel(&growing.next);
     if (status != GYRE_SUCCESS)
         comm->error = growing.error;

@@ -7,14 +7,14 @@
 #include "collectives/lifecycle/context_open.h"
 #include "core/mem.h"
 
-struct gy_member *gy_recover_table(const struct gyre_comm *comm, const struct gy_outcome *outcome, int more,
-                                   int *rank_p, struct gy_error *error)
+struct gy_member *gy_next_members(const struct gyre_comm *comm, const struct gy_outcome *outcome, int more, int *rank_p,
+                                  struct gy_error *error)
 {
     struct gy_member *members = gy_alloc_zero((size_t)outcome->ranks + (size_t)more, sizeof(*members));
     int next = 0;
     if (!members)
         gy_error_set(error, GYRE_NO_MEMORY, -1, "out of memory for the table of %d members", outcome->ranks);
-    if (members && (outcome->count & ~GY_RECOVER_GROWS) > GY_OPS_MADE_MOST) {
+    if (members && (outcome->count & ~GY_AGREE_GROWS) > GY_OPS_MADE_MOST) {
         gy_error_set(error, GYRE_PROTOCOL, -1, "a rank of communicator %u says that it has made %llu operations",
                      comm->id, (unsigned long long)outcome->count);
         gy_free(members);
@@ -42,8 +42,8 @@ struct gy_member *gy_recover_table(const struct gyre_comm *comm, const struct gy
     return NULL;
 }
 
-gyre_status gy_recover_go_on(struct gyre_comm *comm, struct gy_next_world *next, const struct gy_next_plan *plan,
-                             int operations, struct gyre_comm **comm_p, struct gy_error *error)
+gyre_status gy_next_comm(struct gyre_comm *comm, struct gy_next_world *next, const struct gy_next_plan *plan,
+                         int operations, struct gyre_comm **comm_p, struct gy_error *error)
 {
     struct gy_context *ctx;
     gyre_status status = gy_context_next(comm->ctx, next, plan, operations, &ctx, error);

@@ -22,11 +22,11 @@
 
 struct batch {
     struct batch *next;
-    uint64_t first;               /* number of its first operation */
-    size_t ended;                 /* hashes that are there */
-    struct gyre_request *request; /* the exchange, once begun */
-    struct gy_arrival *shapes;    /* [every] */
-    uint64_t *mine, *all;         /* [every], [size * every] */
+    uint64_t first;                   /* number of its first operation */
+    size_t ended;                     /* hashes that are there */
+    struct gyre_request *request;     /* the exchange, once begun */
+    struct gy_call_signature *shapes; /* [every] */
+    uint64_t *mine, *all;             /* [every], [size * every] */
 };
 
 struct gy_verify {
@@ -39,13 +39,13 @@ struct gy_verify {
 static struct batch *batch_make(const struct gy_verify *verify)
 {
     size_t every = verify->every, size = (size_t)verify->comm->size;
-    size_t bytes = sizeof(struct batch) + every * (sizeof(struct gy_arrival) + (1 + size) * sizeof(uint64_t));
+    size_t bytes = sizeof(struct batch) + every * (sizeof(struct gy_call_signature) + (1 + size) * sizeof(uint64_t));
     struct batch *batch = gy_alloc_zero(1, bytes);
     if (!batch)
         return NULL;
     batch->mine = (uint64_t *)(batch + 1);
     batch->all = batch->mine + every;
-    batch->shapes = (struct gy_arrival *)(void *)(batch->all + size * every);
+    batch->shapes = (struct gy_call_signature *)(void *)(batch->all + size * every);
     return batch;
 }
 
@@ -272,7 +272,7 @@ static bool turn(struct gy_verify *verify)
     return true;
 }
 
-bool gy_verify_turn(struct gy_context *ctx)
+bool gy_verify_progress(struct gy_context *ctx)
 {
     bool moved = false;
     for (struct gyre_comm *comm = ctx->comms; comm; comm = comm->next)
@@ -294,7 +294,7 @@ gyre_status gy_verify_settle(struct gyre_comm *comm)
 {
     if (!comm->verify)
         return comm->ctx->error.status;
-    gy_verify_turn(comm->ctx);
+    gy_verify_progress(comm->ctx);
     gy_wait_until(comm->ctx, is_settled, comm);
     return comm->ctx->error.status;
 }

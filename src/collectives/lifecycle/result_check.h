@@ -22,7 +22,7 @@ void gy_verify_launch(struct gyre_request *request);
 /* It has ended well, and its output is what the user will see. */
 void gy_verify_finish(struct gyre_request *request);
 /* Begins and ends comparisons, where there is something to do; true if there was. Outside of all callbacks. */
-bool gy_verify_turn(struct gy_context *ctx);
+bool gy_verify_progress(struct gy_context *ctx);
 /* Waits until nothing of `comm` is being compared. The status of the world. */
 gyre_status gy_verify_settle(struct gyre_comm *comm);
 

@@ -1,7 +1,7 @@
 /* Going on after a failure.
  *
  *   old context (failed, or whole)                        new context: next epoch
- *     overlay: fates ── council: JOIN … DECIDE ──────────▶ door, key, job of its own ─▶ overlay ─▶ segment ─▶ transports
+ *     overlay: failures ── agreement: JOIN … DECIDE ──────────▶ listener, key, job of its own ─▶ overlay ─▶ segment ─▶ transports
  *     links, windows, requests: ended                      links, windows, counters begin anew
  *
  * A failure ends what is under way in a whole context, since one word of shared memory and one flood tell everybody; what
@@ -10,7 +10,7 @@
  * (next_epoch.c). The old one waits, failed, until its communicators are destroyed. From it are taken: the settings, the
  * communicator's attributes, and the operations that the user has made.
  *
- * Invariant. Who goes on is decided once, by the council; what fails while the new context is made is a failure in the new
+ * Invariant. Who goes on is decided once, by the agreement; what fails while the new context is made is a failure in the new
  * epoch: shrink then gives a communicator that has failed already, the same on all ranks, and shrinking that goes on. */
 #include "collectives/lifecycle/shrink.h"
 
@@ -32,14 +32,14 @@ static gyre_status go_on(struct gyre_comm *comm, const struct gy_outcome *outcom
     struct gy_next_plan plan = {.size = outcome->ranks,
                                 .job = outcome->job,
                                 .salt = outcome->salt,
-                                .looked = gy_council_looked(comm->ctx->world->council)};
-    struct gy_member *members = gy_recover_table(comm, outcome, 0, &plan.rank, error);
+                                .looked = gy_agreement_polled(comm->ctx->world->agreement)};
+    struct gy_member *members = gy_next_members(comm, outcome, 0, &plan.rank, error);
     if (!members) {
         gy_world_next_cancel(next);
         return error->status;
     }
     plan.members = members;
-    gyre_status status = gy_recover_go_on(comm, next, &plan, (int)outcome->count, comm_p, error);
+    gyre_status status = gy_next_comm(comm, next, &plan, (int)outcome->count, comm_p, error);
     gy_free(members);
     return status;
 }
@@ -58,24 +58,24 @@ static void look_again(const struct gy_context *ctx, struct gy_member *own)
     own->links = (uint32_t)config.reach_links;
 }
 
-gyre_status gy_recover_shrink(struct gyre_comm *comm, struct gyre_comm **comm_p)
+gyre_status gy_shrink(struct gyre_comm *comm, struct gyre_comm **comm_p)
 {
-    struct gy_word word = {.kind = GY_COUNCIL_SHRINK,
-                           .bits = UINT64_MAX,
-                           .count = (uint64_t)comm->ctx->operations.count,
-                           .record_bytes = GY_MEMBER_WIRE};
+    struct gy_agreement_input input = {.kind = GY_AGREEMENT_SHRINK,
+                                       .bits = UINT64_MAX,
+                                       .count = (uint64_t)comm->ctx->operations.count,
+                                       .record_bytes = GY_MEMBER_WIRE};
     struct gy_error error = {.rank = -1};
     struct gy_next_world next = {0};
     struct gy_outcome outcome = {0};
-    _Static_assert(GY_MEMBER_WIRE <= GY_COUNCIL_RECORD, "a member's record fits");
-    gy_recover_look(comm->ctx);
-    gy_ends_settle(comm->ctx); /* who has gone on answers no more */
+    _Static_assert(GY_MEMBER_WIRE <= GY_AGREEMENT_RECORD, "a member's record fits");
+    gy_recovery_poll(comm->ctx);
+    gy_uniform_settle(comm->ctx); /* who has gone on answers no more */
     gyre_status status = gy_world_next_prepare(comm->ctx->world, &next, &error);
     if (status != GYRE_SUCCESS)
         goto fail;
     look_again(comm->ctx, &next.own);
-    gy_member_encode(&next.own, word.record);
-    status = gy_recover_hold(comm, &word, &outcome, &error);
+    gy_member_encode(&next.own, input.record);
+    status = gy_agree_on(comm, &input, &outcome, &error);
     if (status != GYRE_SUCCESS) {
         gy_world_next_cancel(&next);
         goto fail;
@@ -84,7 +84,7 @@ gyre_status gy_recover_shrink(struct gyre_comm *comm, struct gyre_comm **comm_p)
     gy_outcome_free(&outcome);
     if (status == GYRE_SUCCESS)
         return GYRE_SUCCESS;
-    gy_council_exclude(comm->ctx->world->council, error.text);
+    gy_agreement_exclude(comm->ctx->world->agreement, error.text);
 fail:
     comm->error = error;
     return status;

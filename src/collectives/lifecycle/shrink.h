@@ -5,6 +5,6 @@
 #include "collectives/comm/communicator.h"
 
 /* A communicator in a context of its own, of the ranks that take part. Blocks. */
-gyre_status gy_recover_shrink(struct gyre_comm *comm, struct gyre_comm **comm_p);
+gyre_status gy_shrink(struct gyre_comm *comm, struct gyre_comm **comm_p);
 
 #endif

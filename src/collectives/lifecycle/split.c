@@ -4,9 +4,9 @@
  *   tickets   rank 0 (colour 1, key 5)   rank 1 (1, 2)   rank 2 (0, 0) ...
  *   groups    colour 1: 1, 0             colour 0: 2
  *   number    the highest that any of them would take next: no two communicators that share a rank have the same
- *   window    the lowest slot that is free on all members, when they are on one host
+ *   region    the lowest slot that is free on all members, when they are on one host
  *
- * The barrier at the end keeps the first messages from arriving where the communicator does not exist yet, and window
+ * The barrier at the end keeps the first messages from arriving where the communicator does not exist yet, and region
  * slots from being used before their last owners have cleaned them. No connection is opened. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,8 +78,8 @@ static gyre_status make(struct gyre_comm *parent, const struct ticket *tickets, 
     for (int r = 0; r < parent->size; r++)
         if (tickets[r].colour == colour)
             slots &= tickets[r].free_slots;
-    int window = slots != 0 && gy_comm_together(parent->ctx, &group) ? __builtin_ctzll(slots) : -1;
-    gyre_status status = gy_comm_create(parent->ctx, id, &group, window, comm_p, &parent->error);
+    int region = slots != 0 && gy_comm_together(parent->ctx, &group) ? __builtin_ctzll(slots) : -1;
+    gyre_status status = gy_comm_create(parent->ctx, id, &group, region, comm_p, &parent->error);
     if (status == GYRE_SUCCESS) {
         (*comm_p)->attributes = parent->attributes;
         (*comm_p)->attributes.name[0] = '\0';
@@ -106,7 +106,7 @@ gyre_status gy_comm_divide(struct gyre_comm *parent, int colour, int key, uint32
 {
     struct gy_context *ctx = parent->ctx;
     struct gyre_comm *made = NULL;
-    struct ticket mine = {colour, key, ctx->next_comm, word, gy_window_slots_free(ctx)};
+    struct ticket mine = {colour, key, ctx->next_comm, word, gy_region_free(ctx)};
     struct ticket *tickets = gy_alloc((size_t)parent->size * sizeof(*tickets));
     parent->error.status = GYRE_SUCCESS; /* what an earlier call could not do is no failure of this one */
     if (!tickets)

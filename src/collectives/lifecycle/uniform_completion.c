@@ -1,7 +1,7 @@
 /* Uniform ends: uniform_completion.h has the protocol and why it is right.
  *
  * Invariants. comm->ends.complete grows only in `raise`, which runs only while the world is whole: what this rank has
- * said in an agreement stays true. A session is entered once; it stays in the council, which answers for this rank as
+ * said in an agreement stays true. A session is entered once; it stays in the agreement, which answers for this rank as
  * long as the world is there, also when the communicator is not. */
 #include "collectives/lifecycle/uniform_completion.h"
 
@@ -42,27 +42,27 @@ static int before(const struct gyre_comm *comm, int distance)
     return (comm->rank + comm->size - distance) % comm->size;
 }
 
-gyre_status gy_ends_prepare(struct gyre_comm *comm)
+gyre_status gy_uniform_prepare(struct gyre_comm *comm)
 {
     gyre_status status = GYRE_SUCCESS;
-    for (int d = 1; d < comm->size && !comm->ends.linked && comm->window < 0 && status == GYRE_SUCCESS; d *= 2) {
+    for (int d = 1; d < comm->size && !comm->completion.linked && comm->region < 0 && status == GYRE_SUCCESS; d *= 2) {
         status = open_to(comm, after(comm, d));
         if (status == GYRE_SUCCESS)
             status = open_to(comm, before(comm, d));
     }
-    comm->ends.linked |= status == GYRE_SUCCESS;
+    comm->completion.linked |= status == GYRE_SUCCESS;
     return status;
 }
 
-void gy_ends_launch(struct gyre_request *r)
+void gy_uniform_launch(struct gyre_request *r)
 {
     struct gyre_comm *comm = r->comm;
     if (gy_is_point_to_point(r->plan->shape.collective) || comm->size == 1)
         return;
-    r->ends = ++comm->ends.started;
-    if (comm->ends.linked)
+    r->completion = ++comm->completion.started;
+    if (comm->completion.linked)
         return;
-    gyre_status status = gy_ends_prepare(comm); /* a persistent one, prepared when ends were local */
+    gyre_status status = gy_uniform_prepare(comm); /* a persistent one, prepared when ends were local */
     if (status == GYRE_NO_MEMORY)
         gy_overlay_report(comm->ctx->overlay, status, comm->ctx->world->rank, comm->error.text);
 }
@@ -70,26 +70,26 @@ void gy_ends_launch(struct gyre_request *r)
 /* Active requests are in the order of their launches. */
 static void raise(struct gyre_comm *comm)
 {
-    uint64_t complete = comm->ends.started;
+    uint64_t complete = comm->completion.started;
     for (const struct gyre_request *r = comm->ctx->active_first; r; r = r->next)
-        if (r->comm == comm && r->ends && r->phase == GY_MOVES) {
-            complete = r->ends - 1;
+        if (r->comm == comm && r->completion && r->phase == GY_MOVES) {
+            complete = r->completion - 1;
             break;
         }
-    if (complete == comm->ends.complete)
+    if (complete == comm->completion.complete)
         return;
-    comm->ends.complete = complete;
-    if (comm->window < 0)
+    comm->completion.complete = complete;
+    if (comm->region < 0)
         return;
-    atomic_store_explicit(&comm->control[comm->rank]->ends, complete, memory_order_release);
-    gy_window_wake(comm);
+    atomic_store_explicit(&comm->control[comm->rank]->completion, complete, memory_order_release);
+    gy_slot_wake(comm);
 }
 
 static bool is_shown(struct gyre_request *r)
 {
     const struct gyre_comm *comm = r->comm;
     for (; r->confirmed < comm->size; r->confirmed++)
-        if (atomic_load_explicit(&comm->control[r->confirmed]->ends, memory_order_acquire) < r->ends) {
+        if (atomic_load_explicit(&comm->control[r->confirmed]->completion, memory_order_acquire) < r->completion) {
             r->waiting_for = r->confirmed;
             return false;
         }
@@ -100,28 +100,29 @@ static bool is_shown(struct gyre_request *r)
 static void tell(const struct gyre_request *r, int rank, uint64_t number)
 {
     struct gy_channel *channel = r->comm->channels[rank];
-    if (number <= channel->ends.told || channel->ends.out.queued)
+    if (number <= channel->completion.told || channel->completion.out.queued)
         return;
-    gy_frame_fill(r, &channel->ends.out.header, GY_FRAME_ENDS, 0, rank);
-    channel->ends.out.header.value = number;
-    channel->ends.out.payload = NULL;
-    channel->ends.told = number;
-    gy_comm_post(r->comm, rank, &channel->ends.out);
+    gy_frame_fill(r, &channel->completion.out.header, GY_FRAME_UNIFORM, 0, rank);
+    channel->completion.out.header.value = number;
+    channel->completion.out.payload = NULL;
+    channel->completion.told = number;
+    gy_comm_post(r->comm, rank, &channel->completion.out);
 }
 
 /* One's own rounds have left, too, before one may go: nobody else would repeat them. */
 static bool is_spread(struct gyre_request *r)
 {
     const struct gyre_comm *comm = r->comm;
-    uint64_t number = comm->ends.complete;
+    uint64_t number = comm->completion.complete;
     int missed = -1;
     for (int d = 1; d < comm->size; d *= 2) {
         int to = after(comm, d), from = before(comm, d);
         tell(r, to, number);
-        if (missed < 0 && (comm->channels[to]->ends.told < r->ends || comm->channels[to]->ends.out.queued))
+        if (missed < 0 &&
+            (comm->channels[to]->completion.told < r->completion || comm->channels[to]->completion.out.queued))
             missed = to;
-        uint64_t heard = comm->channels[from]->ends.heard;
-        if (missed < 0 && heard < r->ends)
+        uint64_t heard = comm->channels[from]->completion.heard;
+        if (missed < 0 && heard < r->completion)
             missed = from;
         number = heard < number ? heard : number;
     }
@@ -129,25 +130,25 @@ static bool is_spread(struct gyre_request *r)
     return missed < 0;
 }
 
-bool gy_ends_advance(struct gyre_request *r)
+bool gy_uniform_advance(struct gyre_request *r)
 {
     struct gyre_comm *comm = r->comm;
     r->waiting_for = -1;
-    if (comm->ends.complete < r->ends) /* an earlier one is under way here, and has clocks of its own */
+    if (comm->completion.complete < r->completion) /* an earlier one is under way here, and has clocks of its own */
         return false;
-    if (comm->window < 0 && !comm->ends.linked) /* the world has been told why, and ends */
+    if (comm->region < 0 && !comm->completion.linked) /* the world has been told why, and ends */
         return false;
-    if (!(comm->window >= 0 ? is_shown(r) : is_spread(r)))
+    if (!(comm->region >= 0 ? is_shown(r) : is_spread(r)))
         return false;
     gy_request_finish(r, GYRE_SUCCESS);
     return true;
 }
 
-void gy_ends_confirm(struct gyre_request *r)
+void gy_uniform_confirm(struct gyre_request *r)
 {
     r->phase = GY_CONFIRMS;
     raise(r->comm);
-    gy_ends_advance(r);
+    gy_uniform_advance(r);
 }
 
 /* ---- the world has failed ---- */
@@ -158,20 +159,20 @@ static bool is_over(const struct gy_context *ctx)
     return ctx->outside || ctx->error.status == GYRE_ABORTED || gy_overlay_aborted(ctx->overlay);
 }
 
-bool gy_ends_judges(const struct gyre_request *r)
+bool gy_uniform_judges(const struct gyre_request *r)
 {
-    return r->ends && !is_over(r->comm->ctx);
+    return r->completion && !is_over(r->comm->ctx);
 }
 
 static bool has_pending(const struct gy_context *ctx, const struct gyre_comm *comm)
 {
     for (const struct gyre_request *r = ctx->active_first; r; r = r->next)
-        if (r->ends && (!comm || r->comm == comm))
+        if (r->completion && (!comm || r->comm == comm))
             return true;
     return false;
 }
 
-bool gy_ends_pending(const struct gy_context *ctx)
+bool gy_uniform_pending(const struct gy_context *ctx)
 {
     return has_pending(ctx, NULL);
 }
@@ -182,8 +183,8 @@ static void conclude(struct gy_context *ctx, struct gyre_comm *comm, uint64_t ag
     struct gyre_request *next;
     for (struct gyre_request *r = ctx->active_first; r; r = next) {
         next = r->next;
-        if (r->ends && (!comm || r->comm == comm))
-            gy_request_finish(r, r->ends <= agreed ? GYRE_SUCCESS : failure);
+        if (r->completion && (!comm || r->comm == comm))
+            gy_request_finish(r, r->completion <= agreed ? GYRE_SUCCESS : failure);
     }
 }
 
@@ -191,7 +192,7 @@ static void conclude(struct gy_context *ctx, struct gyre_comm *comm, uint64_t ag
 static void go_outside(struct gy_context *ctx, const struct gy_error *why)
 {
     ctx->outside = true;
-    gy_council_quit_ends(ctx->world->council);
+    gy_agreement_quit_uniform(ctx->world->agreement);
     for (struct gyre_comm *comm = ctx->comms; comm; comm = comm->next)
         if (has_pending(ctx, comm))
             comm->error = *why;
@@ -209,34 +210,34 @@ static uint32_t lowest(const struct gyre_comm *comm)
 }
 
 /* NULL: this rank has none that is named so. */
-static struct gyre_comm *find_comm(struct gy_context *ctx, const struct gy_council_view *view)
+static struct gyre_comm *find_comm(struct gy_context *ctx, const struct gy_agreement_view *view)
 {
-    struct gyre_comm *comm = gy_comm_find(ctx, view->comm & ~GY_COUNCIL_OF_ENDS);
+    struct gyre_comm *comm = gy_comm_find(ctx, view->comm & ~GY_AGREEMENT_OF_UNIFORM);
     return comm && lowest(comm) == view->number ? comm : NULL;
 }
 
-static bool find(const struct gyre_comm *comm, struct gy_council_view *view_p)
+static bool find(const struct gyre_comm *comm, struct gy_agreement_view *view_p)
 {
     uint32_t number = lowest(comm);
-    for (int i = 0; gy_council_look(comm->ctx->world->council, i, view_p); i++)
-        if (view_p->comm == (GY_COUNCIL_OF_ENDS | comm->id) && view_p->number == number)
+    for (int i = 0; gy_agreement_poll(comm->ctx->world->agreement, i, view_p); i++)
+        if (view_p->comm == (GY_AGREEMENT_OF_UNIFORM | comm->id) && view_p->number == number)
             return true;
     return false;
 }
 
-/* The council combines counts by the maximum, and the least number is wanted: it gets complements. */
-static void enter(struct gy_context *ctx, const struct gy_council_view *view)
+/* The agreement combines counts by the maximum, and the least number is wanted: it gets complements. */
+static void enter(struct gy_context *ctx, const struct gy_agreement_view *view)
 {
     const struct gyre_comm *comm = find_comm(ctx, view);
-    struct gy_word word = {.kind = GY_COUNCIL_ENDS, .count = comm ? ~comm->ends.complete : 0};
+    struct gy_agreement_input input = {.kind = GY_AGREEMENT_UNIFORM, .count = comm ? ~comm->completion.complete : 0};
     struct gy_error error = {.rank = -1};
     int size = ctx->world->size;
     int *members = gy_alloc((size_t)size * sizeof(*members));
     for (int rank = 0; members && rank < size; rank++)
         members[rank] = rank;
     if (!members ||
-        gy_council_enter(ctx->world->council, view->comm, view->number, members, size, &word,
-                         comm ? comm->attributes.timeout_ns : ctx->config.timeout_ns, &error) != GYRE_SUCCESS) {
+        gy_agreement_enter(ctx->world->agreement, view->comm, view->number, members, size, &input,
+                           comm ? comm->attributes.timeout_ns : ctx->config.timeout_ns, &error) != GYRE_SUCCESS) {
         gy_error_set(&error, GYRE_NO_MEMORY, ctx->world->rank, "rank %d has no memory to agree on how operations end",
                      ctx->world->rank);
         go_outside(ctx, &error);
@@ -246,19 +247,19 @@ static void enter(struct gy_context *ctx, const struct gy_council_view *view)
 
 static void ask(struct gyre_comm *comm)
 {
-    struct gy_council_view view;
+    struct gy_agreement_view view;
     if (is_over(comm->ctx) || (find(comm, &view) && view.entered))
         return;
-    view = (struct gy_council_view){.comm = GY_COUNCIL_OF_ENDS | comm->id, .number = lowest(comm)};
+    view = (struct gy_agreement_view){.comm = GY_AGREEMENT_OF_UNIFORM | comm->id, .number = lowest(comm)};
     enter(comm->ctx, &view);
 }
 
-static void step(struct gy_context *ctx, const struct gy_council_view *view)
+static void step(struct gy_context *ctx, const struct gy_agreement_view *view)
 {
     struct gy_outcome outcome;
     struct gy_error error = {.rank = -1};
     struct gyre_comm *comm = find_comm(ctx, view);
-    gyre_status status = gy_council_step(ctx->world->council, view->comm, view->number, &outcome, &error);
+    gyre_status status = gy_agreement_step(ctx->world->agreement, view->comm, view->number, &outcome, &error);
     if (status == GYRE_IN_PROGRESS)
         return;
     if (status != GYRE_SUCCESS) {
@@ -270,9 +271,9 @@ static void step(struct gy_context *ctx, const struct gy_council_view *view)
     gy_outcome_free(&outcome);
 }
 
-void gy_ends_step(struct gy_context *ctx)
+void gy_uniform_step(struct gy_context *ctx)
 {
-    struct gy_council_view view;
+    struct gy_agreement_view view;
     if (!ctx->closed || ctx->outside)
         return;
     if (is_over(ctx)) {
@@ -283,9 +284,9 @@ void gy_ends_step(struct gy_context *ctx)
     for (struct gyre_comm *comm = ctx->comms; comm; comm = comm->next)
         if (has_pending(ctx, comm))
             ask(comm);
-    for (int i = 0; !is_over(ctx) && gy_council_look(ctx->world->council, i, &view); i++) {
-        const struct gyre_comm *comm = view.comm & GY_COUNCIL_OF_ENDS ? find_comm(ctx, &view) : NULL;
-        if (!(view.comm & GY_COUNCIL_OF_ENDS) || (view.decided && !(comm && has_pending(ctx, comm))))
+    for (int i = 0; !is_over(ctx) && gy_agreement_poll(ctx->world->agreement, i, &view); i++) {
+        const struct gyre_comm *comm = view.comm & GY_AGREEMENT_OF_UNIFORM ? find_comm(ctx, &view) : NULL;
+        if (!(view.comm & GY_AGREEMENT_OF_UNIFORM) || (view.decided && !(comm && has_pending(ctx, comm))))
             continue;
         if (!view.entered)
             enter(ctx, &view);
@@ -294,39 +295,39 @@ void gy_ends_step(struct gy_context *ctx)
     }
 }
 
-void gy_ends_attend(struct gy_context *ctx)
+void gy_uniform_attend(struct gy_context *ctx)
 {
     if (ctx->closed && !ctx->outside)
-        gy_recover_look(ctx);
+        gy_recovery_poll(ctx);
 }
 
-void gy_ends_wait(struct gy_context *ctx)
+void gy_uniform_wait(struct gy_context *ctx)
 {
-    gy_council_attend(ctx->world->council, true);
-    gy_ends_attend(ctx);
-    gy_driver_sleep(ctx, gy_overlay_calm(ctx->overlay) ? STEP : GY_MILLISECOND);
+    gy_agreement_attend(ctx->world->agreement, true);
+    gy_uniform_attend(ctx);
+    gy_progress_sleep(ctx, gy_overlay_calm(ctx->overlay) ? STEP : GY_MILLISECOND);
 }
 
-void gy_ends_return(struct gy_context *ctx)
+void gy_uniform_return(struct gy_context *ctx)
 {
-    gy_council_attend(ctx->world->council, false);
+    gy_agreement_attend(ctx->world->agreement, false);
 }
 
-void gy_ends_settle(struct gy_context *ctx)
+void gy_uniform_settle(struct gy_context *ctx)
 {
-    while (ctx->closed && !is_over(ctx) && gy_ends_pending(ctx))
-        gy_ends_wait(ctx);
-    gy_ends_step(ctx); /* after an abort it ends them */
+    while (ctx->closed && !is_over(ctx) && gy_uniform_pending(ctx))
+        gy_uniform_wait(ctx);
+    gy_uniform_step(ctx); /* after an abort it ends them */
 }
 
 static bool is_decided(const void *what)
 {
     const struct gyre_comm *comm = what;
-    struct gy_council_view view;
+    struct gy_agreement_view view;
     return is_over(comm->ctx) || (find(comm, &view) && view.decided);
 }
 
-void gy_ends_refuse(struct gyre_comm *comm, bool block)
+void gy_uniform_refuse(struct gyre_comm *comm, bool block)
 {
     if (!comm->attributes.uniform || comm->size == 1 || !comm->ctx->closed)
         return;
@@ -335,15 +336,15 @@ void gy_ends_refuse(struct gyre_comm *comm, bool block)
         gy_wait_until(comm->ctx, is_decided, comm);
 }
 
-void gy_ends_leave(struct gyre_comm *comm)
+void gy_uniform_leave(struct gyre_comm *comm)
 {
     struct gy_context *ctx = comm->ctx;
-    struct gy_council_view view;
+    struct gy_agreement_view view;
     int64_t until = gy_now() + LEAVE;
     if (!is_over(ctx) && has_pending(ctx, comm))
         ask(comm);
     while (!is_over(ctx) && find(comm, &view) && view.entered && !view.decided && gy_now() < until)
-        gy_ends_wait(ctx);
-    gy_ends_step(ctx);
+        gy_uniform_wait(ctx);
+    gy_uniform_step(ctx);
     conclude(ctx, comm, 0, GYRE_ABORTED);
 }

@@ -33,7 +33,7 @@ struct way {
     bool reduces, gives_blocks, takes_blocks; /* the input, the output, has a block for each rank */
 };
 
-static const struct way ways[GY_COLLECTIVES] = {
+static const struct way tuner[GY_COLLECTIVES] = {
     [GY_ALL_REDUCE] = {.algorithm = GY_RECURSIVE_DOUBLING, .reduces = true},
     [GY_REDUCE_SCATTER] = {.algorithm = GY_HALVING_DOUBLING, .reduces = true, .gives_blocks = true},
     [GY_ALL_GATHER] = {.algorithm = GY_HALVING_DOUBLING, .takes_blocks = true},
@@ -57,7 +57,7 @@ struct swap {
 
 static struct swap swap_of(const struct gyre_comm *comm, const struct gy_call *call)
 {
-    const struct way *way = &ways[call->collective];
+    const struct way *way = &tuner[call->collective];
     bool root = comm->rank == call->root;
     return (struct swap){.way = way,
                          .call = call,
@@ -77,7 +77,7 @@ static bool is_chosen(struct gyre_comm *comm, const struct swap *it)
     if (gy_select_ordered(comm, collective, false, it->bytes, order, &algorithm, &error) != GYRE_SUCCESS ||
         algorithm != it->way->algorithm)
         return false;
-    comm->tiny[collective].chosen = it->bytes + 1;
+    comm->eager[collective].chosen = it->bytes + 1;
     return true;
 }
 
@@ -87,7 +87,7 @@ static size_t longest(const struct gyre_comm *comm, int peer)
 {
     const struct gy_context *ctx = comm->ctx;
     int transport = ctx->peers[gy_group_world(&comm->group, peer)].transport;
-    if (transport < 0 || !gy_flow_is_near(comm, peer))
+    if (transport < 0 || !gy_flow_is_same_host(comm, peer))
         return GY_EAGER_BYTES;
     size_t tile = gy_min_size(ctx->config.shm_slot, ctx->config.tcp_tile);
     size_t most = gy_min_size(ctx->ops[transport]->eager, gy_eager_most(GY_FOR_COLLECTIVES) * GY_EAGER_BYTES);
@@ -122,7 +122,7 @@ static bool is_open(struct gyre_comm *comm, const struct swap *it)
            (it->bytes <= GY_EAGER_BYTES || it->bytes <= longest(comm, it->peer)) &&
            (call->count > 0) == (call->collective != GY_BARRIER) && !widens && !comm->attributes.uniform &&
            gy_message_open(comm, it->peer) && has_reserve(comm, it) &&
-           (comm->tiny[call->collective].chosen == it->bytes + 1 || is_chosen(comm, it));
+           (comm->eager[call->collective].chosen == it->bytes + 1 || is_chosen(comm, it));
 }
 
 /* Of a buffer of blocks, that of a rank. One that is no buffer of blocks may be NULL. */
@@ -200,9 +200,9 @@ static void finish(const struct gyre_comm *comm, const struct swap *it)
     }
 }
 
-bool gy_swap_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p)
+bool gy_eager_exchange_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p)
 {
-    if (comm->size != RANKS || comm->window >= 0)
+    if (comm->size != RANKS || comm->region >= 0)
         return false;
     const struct swap it = swap_of(comm, call);
     if (!is_open(comm, &it))
@@ -212,7 +212,7 @@ bool gy_swap_call(struct gyre_comm *comm, const struct gy_call *call, gyre_statu
         return false;
     if ((it.sends && gy_comm_keeps(comm, it.peer)) || (it.awaits && !comes(comm, &it, &frame))) {
         if (it.sends)
-            comm->swapped = (struct gy_swapped){frame.sequence, it.peer};
+            comm->sent_ahead = (struct gy_sent_ahead){frame.sequence, it.peer};
         return false;
     }
     comm->sequence++;

@@ -6,6 +6,6 @@
 
 /* The whole of a blocking call; false: it takes the
  * general path, and nothing has happened yet, but for what comm->swapped says. */
-bool gy_swap_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p);
+bool gy_eager_exchange_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p);
 
 #endif

@@ -2,9 +2,9 @@
  *
  *   send   checks ──▶ header ──▶ the transport's send_short ──▶ over           the payload has left, or been copied, when it returns
  *   recv   stashed? ──▶ take it, over
- *          else   awaited = header ──▶ progress of this one link … ──▶ the sink sees the very header ──▶ over
+ *          else   awaited = header ──▶ progress of this one link … ──▶ the receive handler sees the very header ──▶ over
  *
- * As in the direct exchange over windows (eager_call.c) there is no request, no list, no plan, no allocation, no lock and no clock, and
+ * As in the direct exchange over regions (eager_call.c) there is no request, no list, no plan, no allocation, no lock and no clock, and
  * no other link is looked at. A call that is over this way has done what a request would have done: the same numbers, credits,
  * counters and record, and the same frame on the wire, so that the other end need not go the same way. Until then it has done
  * nothing: whatever is unusual, and whoever is kept waiting, takes the general path from the beginning, with its clocks,
@@ -18,9 +18,9 @@
 #include "collectives/link/flow_control.h"
 #include "core/dtype.h"
 
-#define SPINS 2000      /* looks at the link before the call becomes a request */
-#define SPINS_SOCKET 40 /* where each is a system call */
-#define SPINS_CROWDED 4 /* where the peer may need this very core */
+#define SPINS 2000             /* looks at the link before the call becomes a request */
+#define SPINS_SOCKET 40        /* where each is a system call */
+#define SPINS_OVERSUBSCRIBED 4 /* where the peer may need this very core */
 
 _Static_assert(GY_EAGER_BYTES <= GY_FRAME_SHORT, "an eager frame is a short one");
 
@@ -29,7 +29,7 @@ bool gy_message_open(const struct gyre_comm *comm, int rank)
 {
     const struct gy_context *ctx = comm->ctx;
     if (rank == comm->rank || !comm->channels[rank] || ctx->active_first || comm->verify || comm->recorder.trace ||
-        comm->swapped.sequence != 0 || ctx->config.show_choice)
+        comm->sent_ahead.sequence != 0 || ctx->config.show_choice)
         return false;
     const struct gy_peer *peer = &ctx->peers[gy_group_world(&comm->group, rank)];
     return peer->link && peer->broken == 0;
@@ -65,17 +65,17 @@ static struct gy_frame header_of(const struct gyre_comm *comm, const struct gy_c
 /* It has happened: counted and recorded as a request's would be. */
 void gy_message_note(struct gyre_comm *comm, const struct gy_frame *frame, size_t blocks)
 {
-    const struct gy_arrival shape = {.sequence = frame->sequence,
-                                     .count = frame->count,
-                                     .root = frame->root,
-                                     .collective = frame->collective,
-                                     .dtype = frame->dtype,
-                                     .op = frame->op,
-                                     .algorithm = frame->algorithm};
+    const struct gy_call_signature shape = {.sequence = frame->sequence,
+                                            .count = frame->count,
+                                            .root = frame->root,
+                                            .collective = frame->collective,
+                                            .dtype = frame->dtype,
+                                            .op = frame->op,
+                                            .algorithm = frame->algorithm};
     comm->recorder.page->bytes += frame->bytes * blocks;
     gy_recorder_done(&comm->recorder, gy_recorder_begin(&comm->recorder, &shape));
     if ((frame->sequence & (GY_LOOK_EVERY - 1)) == 0)
-        gy_look_around(comm->ctx);
+        gy_progress_occasional(comm->ctx);
 }
 
 /* Should a part of the frame stay here, a request waits for it, which is to allocate nothing any more. */
@@ -99,7 +99,7 @@ static bool send_now(struct gyre_comm *comm, const struct gy_call *call)
     gy_flow_returned(comm, peer, &header);
     credit->left--;
     if (gy_comm_keeps(comm, peer)) { /* the socket was full: a request waits for the rest to leave */
-        comm->swapped = (struct gy_swapped){header.sequence, peer};
+        comm->sent_ahead = (struct gy_sent_ahead){header.sequence, peer};
         return false;
     }
     channel->sent++;
@@ -141,15 +141,15 @@ bool gy_message_comes(struct gy_awaited *it)
     struct gy_context *ctx = it->comm->ctx;
     const struct gy_peer *peer = &ctx->peers[it->peer];
     const struct gy_transport_ops *ops = ctx->ops[peer->transport];
-    bool gives_way = ctx->crowded || ctx->config.spin_ns == 0;
-    int spins = gives_way ? SPINS_CROWDED : ops->socket ? SPINS_SOCKET : SPINS;
+    bool gives_way = ctx->oversubscribed || ctx->config.spin_ns == 0;
+    int spins = gives_way ? SPINS_OVERSUBSCRIBED : ops->socket ? SPINS_SOCKET : SPINS;
     if (is_stashed(it))
         return true;
     ctx->awaited = it;
     /* A thread that waits for the lock is let in by a request's turns. There is no pause between two looks: it takes longer than
      * a look where it takes long at all, and an emulated processor leaves its loop for it. */
     for (int looks = 0; !it->arrived && looks < spins && peer->broken == 0 && !ctx->closed &&
-                        atomic_load_explicit(&ctx->driver.knockers, memory_order_relaxed) == 0;
+                        atomic_load_explicit(&ctx->progress_lock.knockers, memory_order_relaxed) == 0;
          looks++) {
         if (looks == 1 && !gives_way)
             gy_flow_kept_waiting(it->comm, it->rank, it->frame.sequence);

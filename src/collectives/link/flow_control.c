@@ -20,7 +20,7 @@
 
 #define NEAR_AHEAD ((size_t)512 << 10)
 #define WIRE_SPEED 1.25 /* bytes a nanosecond, 10 Gbit/s, that what is under way over a wire has to last for */
-#define GRANT_PATIENCE (1 * GY_MILLISECOND)
+#define GRANT_TIMEOUT (1 * GY_MILLISECOND)
 #define PROMPT 4 /* requests under way: the short frames of more leave together, at the next progress */
 
 /* Of a shape, what is between this rank and one peer: where counts differ from pair to pair, theirs. */
@@ -51,7 +51,7 @@ void gy_frame_fill(const struct gyre_request *r, struct gy_frame *frame, enum gy
 static bool is_oldest(const struct gyre_request *r)
 {
     for (const struct gyre_request *q = r->comm->ctx->active_first; q; q = q->next)
-        if (q->comm == r->comm && !q->plan->window && !gy_is_point_to_point(q->plan->shape.collective))
+        if (q->comm == r->comm && !q->plan->shm && !gy_is_point_to_point(q->plan->shape.collective))
             return q == r;
     return false;
 }
@@ -63,8 +63,8 @@ bool gy_flow_is_eager(const struct gyre_request *r, int l, const struct gy_step 
     const struct gy_context *ctx = r->comm->ctx;
     int transport = ctx->peers[gy_group_world(&r->comm->group, step->peer)].transport;
     size_t most = transport < 0 ? 0 : ctx->ops[transport]->eager;
-    if (most > GY_EAGER_FAR && !gy_flow_is_near(r->comm, step->peer))
-        most = GY_EAGER_FAR;
+    if (most > GY_EAGER_INTER_HOST && !gy_flow_is_same_host(r->comm, step->peer))
+        most = GY_EAGER_INTER_HOST;
     return gy_eager_leaves(r->plan, l, step->peer, gy_step_longest(r, step) * r->element, most);
 }
 
@@ -101,7 +101,7 @@ static bool is_overdue(const struct gyre_request *r, struct gy_lane_state *lane,
         return true;
     if (lane->wanted == 0)
         lane->wanted = gy_now();
-    return r->comm->ctx->turned - lane->wanted > GRANT_PATIENCE;
+    return r->comm->ctx->turned - lane->wanted > GRANT_TIMEOUT;
 }
 
 /* May the frame leave now? Takes what it costs. */
@@ -123,16 +123,16 @@ static bool allowed(struct gyre_request *r, int l, int peer, uint64_t number, ui
 }
 
 /* The frame went before the request was made; but for a part, it may be, for which the socket had no room. */
-static bool take_swapped(struct gyre_request *r, int l)
+static bool take_sent_ahead(struct gyre_request *r, int l)
 {
     struct gyre_comm *comm = r->comm;
     struct gy_lane_state *lane = &r->lane[l];
-    if (gy_comm_keeps(comm, comm->swapped.rank)) {
-        r->waiting_for = comm->swapped.rank;
+    if (gy_comm_keeps(comm, comm->sent_ahead.rank)) {
+        r->waiting_for = comm->sent_ahead.rank;
         return false;
     }
-    comm->channels[comm->swapped.rank]->left += gy_is_point_to_point(r->plan->shape.collective);
-    comm->swapped.sequence = 0;
+    comm->channels[comm->sent_ahead.rank]->left += gy_is_point_to_point(r->plan->shape.collective);
+    comm->sent_ahead.sequence = 0;
     gy_lane_done(lane, lane->lane_round, lane->tile, lane->tiles);
     gy_lane_next(r, l);
     return true;
@@ -144,8 +144,8 @@ bool gy_flow_send(struct gyre_request *r, int l)
     const struct gy_step *step = &r->plan->step[lane->step];
     if (lane->flights == GY_SENDS_IN_FLIGHT || !gy_needs_met(r, l, step, lane->lane_round, lane->tile))
         return false;
-    if (r->comm->swapped.sequence == r->shape.sequence && r->comm->swapped.rank == step->peer)
-        return take_swapped(r, l);
+    if (r->comm->sent_ahead.sequence == r->shape.sequence && r->comm->sent_ahead.rank == step->peer)
+        return take_sent_ahead(r, l);
     uint64_t number = lane->pair_base + (uint64_t)lane->round * lane->tiles + lane->tile;
     struct gy_piece piece = gy_lane_piece(r, l);
     uint32_t bytes = (uint32_t)(piece.count * r->element);
@@ -216,7 +216,7 @@ void gy_flow_consume(struct gyre_request *r, int l, const void *payload)
     gy_lane_next(r, l);
 }
 
-bool gy_flow_is_near(const struct gyre_comm *comm, int peer)
+bool gy_flow_is_same_host(const struct gyre_comm *comm, int peer)
 {
     const struct gy_context *ctx = comm->ctx;
     const struct gy_world *world = ctx->world;
@@ -265,7 +265,7 @@ void gy_flow_kept_waiting(struct gyre_comm *comm, int peer, uint64_t sequence)
     const struct gy_credit *credit = &comm->channels[peer]->credit[use];
     const struct gy_context *ctx = comm->ctx;
     bool socket = ctx->ops[ctx->peers[gy_group_world(&comm->group, peer)].transport]->socket;
-    if (credit->owed > 0 && !credit->out.queued && socket && gy_flow_is_near(comm, peer))
+    if (credit->owed > 0 && !credit->out.queued && socket && gy_flow_is_same_host(comm, peer))
         give_back(comm, peer, use);
 }
 
@@ -311,7 +311,7 @@ uint64_t gy_flow_ahead(const struct gyre_request *r, int peer)
     const struct gy_context *ctx = r->comm->ctx;
     const struct gy_peer *at = &ctx->peers[gy_group_world(&r->comm->group, peer)];
     size_t tile = gy_max_size(r->tile * r->element, 1);
-    if (gy_flow_is_near(r->comm, peer))
+    if (gy_flow_is_same_host(r->comm, peer))
         return gy_max_size(NEAR_AHEAD / tile, 2);
     int64_t trip = at->link && shares_wires(r->plan) ? ctx->ops[at->transport]->round_trip(at->link) : 0;
     return trip > 0 ? 2 + (uint64_t)((double)trip * WIRE_SPEED / (double)tile) : UINT64_MAX / 2;
@@ -321,7 +321,7 @@ uint64_t gy_flow_ahead(const struct gyre_request *r, int peer)
  * while most of what fills the way is still to come. */
 static uint64_t worth_a_grant(const struct gyre_request *r, const struct gy_lane_state *lane, int peer)
 {
-    return gy_flow_is_near(r->comm, peer) ? lane->ahead - lane->ahead / 2 : (lane->ahead + 7) / 8;
+    return gy_flow_is_same_host(r->comm, peer) ? lane->ahead - lane->ahead / 2 : (lane->ahead + 7) / 8;
 }
 
 /* Iterations whose place is ready, in pair numbers: of the current step, and of the next ones that receive from the same
@@ -366,7 +366,7 @@ bool gy_flow_receive(struct gyre_request *r, int l)
         uint64_t ready = horizon(r, l, lane->ahead);
         if (ready > lane->granted && gy_flow_control(r, l, step->peer, GY_FRAME_GRANT, ready))
             lane->granted = ready;
-        return false; /* data comes through the sink */
+        return false; /* data comes through the receive handler */
     }
     uint64_t number = lane->pair_base + (uint64_t)lane->round * lane->tiles + lane->tile;
     struct gy_stashed *stashed = gy_channel_find(channel, r->shape.sequence, r->plan->lane[l].channel, number);
@@ -381,9 +381,9 @@ bool gy_flow_receive(struct gyre_request *r, int l)
 
 bool gy_flow_fits(struct gyre_request *r, int peer, const struct gy_frame *frame)
 {
-    struct gy_arrival theirs = {frame->sequence, frame->count, frame->root,     frame->collective,
-                                frame->dtype,    frame->op,    frame->algorithm};
-    struct gy_arrival mine = r->shape;
+    struct gy_call_signature theirs = {frame->sequence, frame->count, frame->root,     frame->collective,
+                                       frame->dtype,    frame->op,    frame->algorithm};
+    struct gy_call_signature mine = r->shape;
     mine.count = count_with(r, peer, frame->kind == GY_FRAME_GRANT);
     if (gy_shape_equal(&theirs, &mine))
         return true;

@@ -19,7 +19,7 @@ uint8_t gy_flow_owed(const struct gyre_comm *comm, int peer, uint64_t sequence);
 void gy_flow_returned(struct gyre_comm *comm, int peer, const struct gy_frame *frame);
 void gy_flow_give_credit(struct gyre_comm *comm, int peer, const struct gy_frame *frame);
 /* Do both ends of a link that is dialled, over TCP or RDMA, lie on this host? */
-bool gy_flow_is_near(const struct gyre_comm *comm, int peer);
+bool gy_flow_is_same_host(const struct gyre_comm *comm, int peer);
 /* Nothing is there of the short message that a call waits for: what is owed is given back now, if that brings it sooner, as between
  * sockets of a host. */
 void gy_flow_kept_waiting(struct gyre_comm *comm, int peer, uint64_t sequence);

@@ -14,7 +14,7 @@
 static bool is_queued(const struct gyre_request *r)
 {
     bool queued = false;
-    for (int l = 0; l < r->lent_lanes && !queued; l++) {
+    for (int l = 0; l < r->orphaned_lanes && !queued; l++) {
         const struct gy_lane_state *lane = &r->lane[l];
         queued = lane->control.queued;
         for (unsigned i = 0; i < lane->flights; i++)
@@ -43,7 +43,7 @@ static bool set_aside(struct gyre_request *r, struct gy_in_flight *flight)
 
 static void free_asides(struct gyre_request *r)
 {
-    for (int l = 0; l < r->lent_lanes; l++)
+    for (int l = 0; l < r->orphaned_lanes; l++)
         for (unsigned i = 0; i < r->lane[l].flights; i++) {
             struct gy_in_flight *flight = &r->lane[l].flight[(r->lane[l].first_flight + i) % GY_SENDS_IN_FLIGHT];
             gy_free(flight->aside);
@@ -51,22 +51,22 @@ static void free_asides(struct gyre_request *r)
         }
 }
 
-bool gy_request_lend(struct gyre_request *r)
+bool gy_request_detach_sends(struct gyre_request *r)
 {
     struct gy_context *ctx = r->comm->ctx;
-    if (r->lent_lanes == 0) {
-        r->lent_lanes = r->plan->lanes;
-        for (int l = 0; l < r->lent_lanes; l++)
+    if (r->orphaned_lanes == 0) {
+        r->orphaned_lanes = r->plan->lanes;
+        for (int l = 0; l < r->orphaned_lanes; l++)
             for (unsigned i = 0; i < r->lane[l].flights; i++)
                 r->lane[l].flight[(r->lane[l].first_flight + i) % GY_SENDS_IN_FLIGHT].aside = NULL;
     }
-    for (int l = 0; l < r->lent_lanes; l++)
+    for (int l = 0; l < r->orphaned_lanes; l++)
         for (unsigned i = 0; i < r->lane[l].flights; i++)
             if (!set_aside(r, &r->lane[l].flight[(r->lane[l].first_flight + i) % GY_SENDS_IN_FLIGHT]))
                 return false;
-    r->lent = true;
-    r->next_lent = ctx->lent;
-    ctx->lent = r;
+    r->orphaned = true;
+    r->next_orphaned = ctx->orphaned;
+    ctx->orphaned = r;
     gy_requests_take_back(ctx, false);
     return true;
 }
@@ -84,15 +84,15 @@ static void forget(struct gy_context *ctx, struct gyre_request *r)
 
 void gy_requests_take_back(struct gy_context *ctx, bool all)
 {
-    for (struct gyre_request **at = &ctx->lent, *r; (r = *at);) {
+    for (struct gyre_request **at = &ctx->orphaned, *r; (r = *at);) {
         if (!all && is_queued(r)) {
-            at = &r->next_lent;
+            at = &r->next_orphaned;
             continue;
         }
-        *at = r->next_lent;
+        *at = r->next_orphaned;
         free_asides(r);
-        r->lent = false;
-        r->lent_lanes = 0;
+        r->orphaned = false;
+        r->orphaned_lanes = 0;
         if (r->given_up)
             forget(ctx, r);
     }

@@ -12,7 +12,7 @@ gyre_status gy_window_put(struct gyre_window *window, const void *source, size_t
     if (gy_window_by_device(window, target))
         return gy_device_put(window, source, bytes, target, offset);
     if (!window->targets[target].memory)
-        return gy_far_put(window, source, bytes, target, offset);
+        return gy_rma_put(window, source, bytes, target, offset);
     if (bytes > 0)
         memmove(window->targets[target].memory + offset, source, bytes);
     return GYRE_SUCCESS;
@@ -23,7 +23,7 @@ gyre_status gy_window_get(struct gyre_window *window, void *destination, size_t 
     if (gy_window_by_device(window, target))
         return gy_device_get(window, destination, bytes, target, offset);
     if (!window->targets[target].memory)
-        return gy_far_get(window, destination, bytes, target, offset);
+        return gy_rma_get(window, destination, bytes, target, offset);
     if (bytes > 0)
         memmove(destination, window->targets[target].memory + offset, bytes);
     return GYRE_SUCCESS;
@@ -34,7 +34,7 @@ gyre_status gy_window_accumulate(struct gyre_window *window, const void *source,
 {
     struct gy_target *t = &window->targets[target];
     if (!t->memory)
-        return gy_far_accumulate(window, source, count, operation, target, offset);
+        return gy_rma_accumulate(window, source, count, operation, target, offset);
     if (count == 0)
         return GYRE_SUCCESS;
     gyre_status status = gy_window_lock(window, t->control, false);
@@ -50,7 +50,7 @@ gyre_status gy_window_signal(struct gyre_window *window, int target, unsigned in
     struct gyre_comm *comm = window->comm;
     struct gy_target *t = &window->targets[target];
     if (!t->control)
-        return gy_far_signal(window, target, index);
+        return gy_rma_signal(window, target, index);
     atomic_fetch_add_explicit(&t->control->signal[index].count, 1, memory_order_release);
     if (target != comm->rank)
         gy_segment_wake(comm->ctx->segment, comm->ctx->world->members[gy_group_world(&comm->group, target)].local);
@@ -62,7 +62,7 @@ gyre_status gy_window_flush(struct gyre_window *window, int target)
     gy_store_load_fence();
     if (target >= 0 && window->targets[target].memory)
         return GYRE_SUCCESS;
-    return gy_far_flush(window, target);
+    return gy_rma_flush(window, target);
 }
 
 struct awaited {

@@ -69,12 +69,12 @@ gyre_status gy_device_get(struct gyre_window *window, unsigned char *destination
 
 /* The first transport that reaches a member and has such a device: at most one does. Each is asked once: what a device will
  * not register it will not for the next member either. */
-void gy_window_expose_to_devices(struct gyre_window *window, struct gy_far_key *key_p)
+void gy_window_expose_to_devices(struct gyre_window *window, struct gy_rma_key *key_p)
 {
     struct gyre_comm *comm = window->comm;
     struct gy_context *ctx = comm->ctx;
     unsigned asked = 0;
-    *key_p = (struct gy_far_key){0};
+    *key_p = (struct gy_rma_key){0};
     for (int r = 0; r < comm->size && !window->exposed; r++) {
         int carrier = ctx->peers[gy_group_world(&comm->group, r)].transport;
         if (r == comm->rank || (asked >> carrier & 1))
@@ -86,11 +86,11 @@ void gy_window_expose_to_devices(struct gyre_window *window, struct gy_far_key *
 }
 
 /* Both ends have to be ready, and joined by this transport. */
-void gy_window_take_key(struct gyre_window *window, int target, const struct gy_far_key *key)
+void gy_window_take_key(struct gyre_window *window, int target, const struct gy_rma_key *key)
 {
     struct gyre_comm *comm = window->comm;
     int carrier = comm->ctx->peers[gy_group_world(&comm->group, target)].transport;
-    if (window->exposed && carrier == window->carrier && key->rails <= GY_FAR_KEYS)
+    if (window->exposed && carrier == window->carrier && key->rails <= GY_RMA_KEYS)
         window->targets[target].far = *key;
 }
 

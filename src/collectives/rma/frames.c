@@ -64,7 +64,7 @@ static gyre_status settle(struct gyre_window *window, int target, gyre_status st
     return status == GYRE_SUCCESS ? failure(window, target) : status;
 }
 
-gyre_status gy_far_put(struct gyre_window *window, const unsigned char *source, size_t bytes, int target, size_t offset)
+gyre_status gy_rma_put(struct gyre_window *window, const unsigned char *source, size_t bytes, int target, size_t offset)
 {
     gyre_status status = GYRE_SUCCESS;
     size_t tile = gy_min_size(window->comm->ctx->config.tcp_tile, GY_FRAME_MAX);
@@ -82,7 +82,7 @@ gyre_status gy_far_put(struct gyre_window *window, const unsigned char *source, 
     return settle(window, target, status);
 }
 
-gyre_status gy_far_accumulate(struct gyre_window *window, const unsigned char *source, size_t count,
+gyre_status gy_rma_accumulate(struct gyre_window *window, const unsigned char *source, size_t count,
                               const struct gy_operation *operation, int target, size_t offset)
 {
     gyre_status status = gy_window_settle_between(window, target);
@@ -104,7 +104,7 @@ gyre_status gy_far_accumulate(struct gyre_window *window, const unsigned char *s
     return settle(window, target, status);
 }
 
-gyre_status gy_far_signal(struct gyre_window *window, int target, unsigned index)
+gyre_status gy_rma_signal(struct gyre_window *window, int target, unsigned index)
 {
     gyre_status status = gy_window_settle_between(window, target);
     if (status != GYRE_SUCCESS)
@@ -129,7 +129,7 @@ static bool has_free_get(const void *what)
     return window->comm->ctx->closed;
 }
 
-gyre_status gy_far_get(struct gyre_window *window, unsigned char *destination, size_t bytes, int target, size_t offset)
+gyre_status gy_rma_get(struct gyre_window *window, unsigned char *destination, size_t bytes, int target, size_t offset)
 {
     gyre_status status = GYRE_SUCCESS;
     size_t tile = gy_min_size(window->comm->ctx->config.tcp_tile, GY_FRAME_MAX);
@@ -202,7 +202,7 @@ static void ask(struct gyre_window *window, int target)
     }
 }
 
-gyre_status gy_far_flush(struct gyre_window *window, int target)
+gyre_status gy_rma_flush(struct gyre_window *window, int target)
 {
     struct gyre_comm *comm = window->comm;
     int lost = -1; /* a member that answers no more; what was asked of the others is to have happened all the same */
@@ -259,7 +259,7 @@ static bool is_good_accumulate(const struct gyre_window *window, const struct gy
            frame->count == frame->bytes / element && fits(window, frame, frame->bytes);
 }
 
-gyre_status gy_far_place(struct gyre_comm *comm, int peer, const struct gy_frame *frame, void **place_p)
+gyre_status gy_rma_place(struct gyre_comm *comm, int peer, const struct gy_frame *frame, void **place_p)
 {
     struct gyre_window *window = gy_window_find(comm, frame->sequence);
     struct gy_target *from = window ? &window->targets[peer] : NULL;
@@ -357,7 +357,7 @@ static void answer_all(struct gyre_window *window)
     }
 }
 
-void gy_far_answer(struct gy_context *ctx)
+void gy_rma_answer(struct gy_context *ctx)
 {
     ctx->answers_due = false;
     for (struct gyre_comm *comm = ctx->comms; comm; comm = comm->next)
@@ -365,7 +365,7 @@ void gy_far_answer(struct gy_context *ctx)
             answer_all(window);
 }
 
-bool gy_far_holds(const struct gyre_window *window)
+bool gy_rma_holds(const struct gyre_window *window)
 {
     bool any = false;
     for (int i = 0; i < GY_ONE_SIDED_FLIGHT; i++)
@@ -414,7 +414,7 @@ static bool answer(struct gyre_window *window, int peer, const struct gy_frame *
     return true;
 }
 
-bool gy_far_arrived(struct gyre_comm *comm, int peer, const struct gy_frame *frame, const void *payload)
+bool gy_rma_arrived(struct gyre_comm *comm, int peer, const struct gy_frame *frame, const void *payload)
 {
     struct gyre_window *window = gy_window_find(comm, frame->sequence);
     if (!window)
@@ -430,7 +430,7 @@ bool gy_far_arrived(struct gyre_comm *comm, int peer, const struct gy_frame *fra
     case GY_FRAME_GET: return reply(window, peer, frame);
     case GY_FRAME_GOT: {
         void *place;
-        if (gy_far_place(comm, peer, frame, &place) != GYRE_SUCCESS)
+        if (gy_rma_place(comm, peer, frame, &place) != GYRE_SUCCESS)
             return false;
         if (payload != place)
             memcpy(place, payload, frame->bytes);

@@ -9,7 +9,7 @@
  * timeout; then nobody is to blame.
  *
  * A holder may be without a core, stopped, or dead: a verdict or a clock ends the wait. Who waits for an accumulation of its own
- * looks at its links meanwhile, as in every wait. Who takes that of another rank is inside the sink, where nothing else can
+ * looks at its links meanwhile, as in every wait. Who takes that of another rank is inside the receive handler, where nothing else can
  * come in: no question is answered, and so it tells all who could ask, unasked, that it lives. */
 #include <sched.h>
 #include <stdio.h>
@@ -86,7 +86,7 @@ static bool attend(struct gyre_window *window, bool sinking)
     if (sinking)
         gy_liveness_call(window->comm, gy_now());
     else
-        gy_look_around(ctx);
+        gy_progress_occasional(ctx);
     return !ctx->closed;
 }
 

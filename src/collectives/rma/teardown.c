@@ -19,31 +19,31 @@
 #include "core/mem.h"
 
 /* Destroying waits for nobody: a device that is slower reads what it has pinned. */
-#define LENT_MOST (200 * GY_MILLISECOND)
+#define ORPHANED_MOST (200 * GY_MILLISECOND)
 
 /* ---- the owner ---- */
 
-static bool is_lent(const struct gyre_window *window, int peer, const struct gy_reply *reply)
+static bool is_orphaned(const struct gyre_window *window, int peer, const struct gy_reply *reply)
 {
     struct gy_context *ctx = window->comm->ctx;
     const struct gy_peer *p = &ctx->peers[gy_group_world(&window->comm->group, peer)];
     return reply->out.queued && !reply->aside && ctx->ops[p->transport]->lends(p->link, &reply->out);
 }
 
-struct lent {
+struct orphaned {
     const struct gyre_window *window;
     int64_t deadline;
 };
 
 static bool are_back(const void *what)
 {
-    const struct lent *lent = what;
-    const struct gyre_window *window = lent->window;
-    if (window->comm->ctx->closed || gy_now() > lent->deadline)
+    const struct orphaned *orphaned = what;
+    const struct gyre_window *window = orphaned->window;
+    if (window->comm->ctx->closed || gy_now() > orphaned->deadline)
         return true;
     for (int peer = 0; peer < window->size; peer++)
         for (int i = 0; window->targets[peer].replies && i < GY_ONE_SIDED_FLIGHT; i++)
-            if (is_lent(window, peer, &window->targets[peer].replies[i]))
+            if (is_orphaned(window, peer, &window->targets[peer].replies[i]))
                 return false;
     return true;
 }
@@ -59,18 +59,19 @@ static bool set_aside(struct gy_reply *reply)
     return true;
 }
 
-void gy_far_set_aside(struct gyre_window *window)
+void gy_rma_set_aside(struct gyre_window *window)
 {
     struct gyre_comm *comm = window->comm;
     for (int peer = 0; peer < window->size && !comm->ctx->closed; peer++)
         for (int i = 0; window->targets[peer].replies && i < GY_ONE_SIDED_FLIGHT; i++) {
             struct gy_reply *reply = &window->targets[peer].replies[i];
-            if (reply->out.queued && reply->out.header.bytes > 0 && !is_lent(window, peer, reply) && !set_aside(reply))
-                gy_context_starve(comm->ctx, gy_group_world(&comm->group, peer));
+            if (reply->out.queued && reply->out.header.bytes > 0 && !is_orphaned(window, peer, reply) &&
+                !set_aside(reply))
+                gy_context_no_memory(comm->ctx, gy_group_world(&comm->group, peer));
         }
-    struct lent lent = {window, gy_now() + LENT_MOST};
-    if (!are_back(&lent))
-        gy_wait_until(comm->ctx, are_back, &lent);
+    struct orphaned orphaned = {window, gy_now() + ORPHANED_MOST};
+    if (!are_back(&orphaned))
+        gy_wait_until(comm->ctx, are_back, &orphaned);
 }
 
 /* ---- the others ---- */
@@ -86,7 +87,7 @@ bool gy_window_has_lost(const struct gyre_window *window, int rank)
     return !target->memory && (target->gone || has_destroyed(window->comm, rank));
 }
 
-bool gy_window_is_past(struct gyre_comm *comm, uint64_t id)
+bool gy_window_is_destroyed(struct gyre_comm *comm, uint64_t id)
 {
     return id > 0 && id <= comm->windows_made && !gy_window_find(comm, id);
 }
@@ -124,9 +125,8 @@ static bool is_lost_signaller(const struct gyre_window *window, int rank)
     bool by_memory = window->watchers > 0 && gy_exposed_to(comm, rank);
     if (!by_memory)
         return window->targets[rank].gone || has_destroyed(comm, rank);
-    return !gy_exposed_in_use(window) ||
-           (comm->window >= 0 &&
-            gy_window_slots_destroyed(comm->ctx, comm->window, comm->id, gy_group_world(&comm->group, rank)));
+    return !gy_exposed_in_use(window) || (comm->region >= 0 && gy_region_destroyed(comm->ctx, comm->region, comm->id,
+                                                                                   gy_group_world(&comm->group, rank)));
 }
 
 int gy_window_signaller(const struct gyre_window *window, int64_t since, int *lost_p)

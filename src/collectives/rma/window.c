@@ -16,7 +16,7 @@
 struct exposure {
     uint64_t bytes;
     uint64_t memory, control; /* offset on the rank's shared heap + 1; 0: not there */
-    struct gy_far_key far;
+    struct gy_rma_key far;
 };
 
 static gyre_status exchange(struct gyre_window *window, struct exposure *all)
@@ -184,12 +184,12 @@ static void dispose(struct gyre_window *window)
     gy_free(window);
 }
 
-static void dispose_buried(struct gy_context *ctx, bool all)
+static void dispose_deferred(struct gy_context *ctx, bool all)
 {
-    for (struct gyre_window **at = &ctx->buried_windows, *window; (window = *at);) {
+    for (struct gyre_window **at = &ctx->deferred_windows, *window; (window = *at);) {
         if (window->control && (all || !gy_exposed_in_use(window)))
             gy_exposed_free(ctx, window);
-        if (!all && (window->control || gy_far_holds(window))) {
+        if (!all && (window->control || gy_rma_holds(window))) {
             at = &window->next;
             continue;
         }
@@ -200,12 +200,12 @@ static void dispose_buried(struct gy_context *ctx, bool all)
 
 void gy_windows_free_left(struct gy_context *ctx)
 {
-    dispose_buried(ctx, false);
+    dispose_deferred(ctx, false);
 }
 
-void gy_windows_free_buried(struct gy_context *ctx)
+void gy_windows_free_deferred(struct gy_context *ctx)
 {
-    dispose_buried(ctx, true);
+    dispose_deferred(ctx, true);
 }
 
 void gy_window_free(struct gyre_window *window)
@@ -220,12 +220,12 @@ void gy_window_free(struct gyre_window *window)
     comm->ctx->windows--;
     gy_window_conceal_from_devices(window);
     gy_context_take_back(comm->ctx, comm->id, window->id);
-    gy_far_set_aside(window);
+    gy_rma_set_aside(window);
     for (int r = 0; r < comm->size; r++)
         gy_free(window->targets[r].landing);
     gy_exposed_leave(window);
-    window->next = comm->ctx->buried_windows;
-    comm->ctx->buried_windows = window;
+    window->next = comm->ctx->deferred_windows;
+    comm->ctx->deferred_windows = window;
     gy_windows_free_left(comm->ctx);
 }
 

@@ -43,7 +43,7 @@ struct gy_target {
     size_t bytes;
     unsigned char *memory;              /* mapped here; NULL: by links */
     struct gy_exposed_control *control; /* mapped here; NULL: by links */
-    struct gy_far_key far;              /* rails 0: no device reaches it */
+    struct gy_rma_key far;              /* rails 0: no device reaches it */
     bool asked;                         /* something by frames since the last flush */
     bool reduced;                       /* an accumulation among it */
     bool gone;                          /* its part, before mine: it answers no more */
@@ -58,7 +58,7 @@ struct gy_target {
 
 struct gyre_window {
     struct gyre_comm *comm;
-    struct gyre_window *next; /* of the communicator, or among the buried */
+    struct gyre_window *next; /* of the communicator, or waiting to be freed */
     uint32_t id;              /* among the communicator's, the same on every rank */
     unsigned char *memory;
     size_t bytes;
@@ -85,7 +85,7 @@ gyre_status gy_window_conceal(struct gyre_window *window);
  * does what others may still store to. */
 void gy_window_free(struct gyre_window *window);
 void gy_windows_free_left(struct gy_context *ctx); /* what links have given back, and all others have left, by now */
-void gy_windows_free_buried(struct gy_context *ctx);
+void gy_windows_free_deferred(struct gy_context *ctx);
 static inline struct gyre_window *gy_window_find(struct gyre_comm *comm, uint64_t id)
 {
     struct gyre_window *window = comm->windows;
@@ -143,8 +143,8 @@ void gy_exposed_free(struct gy_context *ctx, struct gyre_window *window);
 void gy_windows_withdraw(struct gy_context *ctx);
 
 /* rma/device.c: the same by a transport's device, where it reaches the target. */
-void gy_window_expose_to_devices(struct gyre_window *window, struct gy_far_key *key_p);
-void gy_window_take_key(struct gyre_window *window, int target, const struct gy_far_key *key);
+void gy_window_expose_to_devices(struct gyre_window *window, struct gy_rma_key *key_p);
+void gy_window_take_key(struct gyre_window *window, int target, const struct gy_rma_key *key);
 void gy_window_conceal_from_devices(struct gyre_window *window); /* nobody uses it any more */
 bool gy_window_by_device(const struct gyre_window *window, int target);
 gyre_status gy_device_put(struct gyre_window *window, const unsigned char *source, size_t bytes, int target,
@@ -156,29 +156,29 @@ gyre_status gy_window_settle(struct gyre_window *window, int target);
 gyre_status gy_window_settle_between(struct gyre_window *window, int target);
 
 /* rma/frames.c: the same over links, and the frames that come in. */
-gyre_status gy_far_put(struct gyre_window *window, const unsigned char *source, size_t bytes, int target,
+gyre_status gy_rma_put(struct gyre_window *window, const unsigned char *source, size_t bytes, int target,
                        size_t offset);
-gyre_status gy_far_get(struct gyre_window *window, unsigned char *destination, size_t bytes, int target, size_t offset);
-gyre_status gy_far_accumulate(struct gyre_window *window, const unsigned char *source, size_t count,
+gyre_status gy_rma_get(struct gyre_window *window, unsigned char *destination, size_t bytes, int target, size_t offset);
+gyre_status gy_rma_accumulate(struct gyre_window *window, const unsigned char *source, size_t count,
                               const struct gy_operation *operation, int target, size_t offset);
-gyre_status gy_far_signal(struct gyre_window *window, int target, unsigned index);
-gyre_status gy_far_flush(struct gyre_window *window, int target);
+gyre_status gy_rma_signal(struct gyre_window *window, int target, unsigned index);
+gyre_status gy_rma_flush(struct gyre_window *window, int target);
 /* Where the payload of a one-sided frame goes. PROTOCOL: it is wrong. */
-gyre_status gy_far_place(struct gyre_comm *comm, int peer, const struct gy_frame *frame, void **place_p);
+gyre_status gy_rma_place(struct gyre_comm *comm, int peer, const struct gy_frame *frame, void **place_p);
 /* Answers what could not be answered before, as far as links have given back the frames for that. */
-void gy_far_answer(struct gy_context *ctx);
+void gy_rma_answer(struct gy_context *ctx);
 /* Is a frame of it a link's? */
-bool gy_far_holds(const struct gyre_window *window);
+bool gy_rma_holds(const struct gyre_window *window);
 /* False: it is wrong. */
-bool gy_far_arrived(struct gyre_comm *comm, int peer, const struct gy_frame *frame, const void *payload);
+bool gy_rma_arrived(struct gyre_comm *comm, int peer, const struct gy_frame *frame, const void *payload);
 
 /* rma/teardown.c: what a window that has not been destroyed by all leaves behind. */
 /* No link reads this rank's memory any more; what is under way is sent all the same. */
-void gy_far_set_aside(struct gyre_window *window);
+void gy_rma_set_aside(struct gyre_window *window);
 /* The member has destroyed the communicator, or its part of that window (0: all); what was waited for from there does not come. */
 void gy_windows_give_up(struct gyre_comm *comm, int rank, uint64_t id);
 /* Has there been such a window here? Numbers are not used again. */
-bool gy_window_is_past(struct gyre_comm *comm, uint64_t id);
+bool gy_window_is_destroyed(struct gyre_comm *comm, uint64_t id);
 /* Is there nobody who would answer at that member's, where this rank needs an answer? */
 bool gy_window_has_lost(const struct gyre_window *window, int rank);
 /* PEER_LEFT, of this communicator alone. */

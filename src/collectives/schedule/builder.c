@@ -36,11 +36,11 @@ struct gy_plan *gy_builder_plan(struct gy_builder *builder)
     return builder->plan;
 }
 
-int gy_builder_lane(struct gy_builder *builder, uint16_t channel, int window_lane)
+int gy_builder_lane(struct gy_builder *builder, uint16_t channel, int region_lane)
 {
     struct gy_plan *plan = builder->plan;
     assert(plan->lanes < GY_PLAN_LANES);
-    plan->lane[plan->lanes] = (struct gy_lane){channel, (int16_t)window_lane, plan->steps, 0};
+    plan->lane[plan->lanes] = (struct gy_lane){channel, (int16_t)region_lane, plan->steps, 0};
     return plan->lanes++;
 }
 

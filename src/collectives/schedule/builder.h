@@ -7,11 +7,11 @@
 struct gy_builder;
 typedef void (*gy_build_func)(struct gy_builder *builder, const struct gy_plan_shape *shape);
 
-/* The plan under construction, without steps: set blocks, views, scratch, window there. */
+/* The plan under construction, without steps: set blocks, views, scratch, region there. */
 struct gy_plan *gy_builder_plan(struct gy_builder *builder);
 /* Opens a lane; returns its index. Following steps belong to it. Lanes without steps are dropped by the builder's
  * caller, so indices stay as given only if each opened lane gets a step. */
-int gy_builder_lane(struct gy_builder *builder, uint16_t channel, int window_lane);
+int gy_builder_lane(struct gy_builder *builder, uint16_t channel, int region_lane);
 /* Adds a zeroed step with needs unused, rounds 1, peer −1; valid until the next call. Out of memory is remembered and
  * makes gy_plan_build return NULL. */
 struct gy_step *gy_builder_step(struct gy_builder *builder, enum gy_step_kind kind);
@@ -40,8 +40,8 @@ void gy_build_bruck(struct gy_builder *builder, const struct gy_plan_shape *shap
 void gy_build_double_tree(struct gy_builder *builder, const struct gy_plan_shape *shape);
 void gy_build_canonical(struct gy_builder *builder, const struct gy_plan_shape *shape);
 void gy_build_pairwise(struct gy_builder *builder, const struct gy_plan_shape *shape);
-void gy_build_direct_one_shot(struct gy_builder *builder, const struct gy_plan_shape *shape);
-void gy_build_direct_two_shot(struct gy_builder *builder, const struct gy_plan_shape *shape);
+void gy_build_shm_one_shot(struct gy_builder *builder, const struct gy_plan_shape *shape);
+void gy_build_shm_two_shot(struct gy_builder *builder, const struct gy_plan_shape *shape);
 void gy_build_hierarchical(struct gy_builder *builder, const struct gy_plan_shape *shape);
 void gy_build_hierarchical_halving(struct gy_builder *builder, const struct gy_plan_shape *shape);
 void gy_build_hierarchical_tree(struct gy_builder *builder, const struct gy_plan_shape *shape);

@@ -5,7 +5,7 @@
  *   placed     and lies where the user said, with gaps or out of order                displacements
  *
  * A plan works on blocks and knows none of this. Tiles cut ranges of blocks; both sides of a link, and all users of a
- * window, compute the same number of tiles. */
+ * region, compute the same number of tiles. */
 #ifndef GY_COLLECTIVES_SCHEDULE_LAYOUT_H
 #define GY_COLLECTIVES_SCHEDULE_LAYOUT_H
 

@@ -20,12 +20,12 @@ static const struct {
     gy_build_func build;
     unsigned serves;
 } algorithms[GY_ALGORITHMS] = {
-    [GY_DIRECT_ONE_SHOT] = {"direct_one_shot", gy_build_direct_one_shot,
-                            SERVES(GY_ALL_REDUCE) | SERVES(GY_BROADCAST) | SERVES(GY_BARRIER) | SERVES(GY_REDUCE_TO)},
-    [GY_DIRECT_TWO_SHOT] = {"direct_two_shot", gy_build_direct_two_shot,
-                            SERVES(GY_ALL_REDUCE) | SERVES(GY_REDUCE_SCATTER) | SERVES(GY_ALL_GATHER) |
-                                SERVES(GY_REDUCE_TO) | SERVES(GY_GATHER_TO) | SERVES(GY_SCATTER_FROM) |
-                                SERVES(GY_ALL_TO_ALL)},
+    [GY_SHM_ONE_SHOT] = {"direct_one_shot", gy_build_shm_one_shot,
+                         SERVES(GY_ALL_REDUCE) | SERVES(GY_BROADCAST) | SERVES(GY_BARRIER) | SERVES(GY_REDUCE_TO)},
+    [GY_SHM_TWO_SHOT] = {"direct_two_shot", gy_build_shm_two_shot,
+                         SERVES(GY_ALL_REDUCE) | SERVES(GY_REDUCE_SCATTER) | SERVES(GY_ALL_GATHER) |
+                             SERVES(GY_REDUCE_TO) | SERVES(GY_GATHER_TO) | SERVES(GY_SCATTER_FROM) |
+                             SERVES(GY_ALL_TO_ALL)},
     [GY_RING] = {"ring", gy_build_ring,
                  SERVES(GY_ALL_REDUCE) | SERVES(GY_REDUCE_SCATTER) | SERVES(GY_ALL_GATHER) | SERVES(GY_BROADCAST) |
                      SERVES(GY_REDUCE_TO)},
@@ -186,7 +186,7 @@ static void print_step(const struct gy_step *step, gyre_print_func print, void *
 {
     static const char *const kinds[] = {"send",   "recv",    "recv_reduce", "copy",    "reduce",  "pack",
                                         "unpack", "publish", "gather",      "collect", "exchange"};
-    static const char *const spaces[] = {"input", "output", "scratch", "window", "result"};
+    static const char *const spaces[] = {"input", "output", "scratch", "region", "result"};
     struct line line = {.length = 0};
     add(&line, "    %-11s", kinds[step->kind]);
     if (step->peer >= 0)
@@ -222,8 +222,8 @@ void gy_plan_print(const struct gy_plan *plan, gyre_print_func print, void *user
         const struct gy_lane *lane = &plan->lane[i];
         line.length = 0;
         add(&line, "  lane %d channel %u", i, lane->channel);
-        if (lane->window_lane >= 0)
-            add(&line, " window lane %d", lane->window_lane);
+        if (lane->region_lane >= 0)
+            add(&line, " slot lane %d", lane->region_lane);
         print(user, line.text);
         for (int s = lane->first; s < lane->first + lane->count; s++)
             print_step(&plan->step[s], print, user);

@@ -24,21 +24,21 @@
  *
  * Ordering. A step lists *needs*: iteration (q, t) of it may start only when lane `lane` has completed iteration (q −
  * lag, t), or, with `whole`, all tiles of round q − lag. A negative round is no need. A need on `everyone` is on the
- * shared counters of the *other* ranks, see Windows. A need on the own lane is never necessary. Without needs, lanes
+ * shared counters of the *other* ranks, see Regions. A need on the own lane is never necessary. Without needs, lanes
  * race: the checker proves that every race is harmless.
  *
- * Windows. A lane with window_lane >= 0 has one step of one round; its iterations are counted through the whole life of
- * the communicator, in the shared counter of that window lane. `everyone` needs count in these iterations: iteration i
- * of the plan needs the counter of `lane`'s window lane to be >= base + i + 1 − lag on every other rank (on rank
+ * Regions. A lane with region_lane >= 0 has one step of one round; its iterations are counted through the whole life of
+ * the communicator, in the shared counter of that region lane. `everyone` needs count in these iterations: iteration i
+ * of the plan needs the counter of `lane`'s region lane to be >= base + i + 1 − lag on every other rank (on rank
  * step.peer only, when that is >= 0), where base is the counter when the collective began, so that a lag reaches back
- * into earlier collectives: that is how windows synchronise and how slots are reused. At the end of a window plan every
- * window lane counter has advanced by the same number of iterations, the plan's; a counter that the plan does not use
+ * into earlier collectives: that is how regions synchronise and how slots are reused. At the end of a region plan every
+ * region lane counter has advanced by the same number of iterations, the plan's; a counter that the plan does not use
  * is advanced when all lanes of the plan have finished on that rank, never before. The slot of an iteration is its
- * number mod GY_WINDOW_SLOTS, so a reuse need has lag GY_WINDOW_SLOTS.
+ * number mod GY_REGION_SLOTS, so a reuse need has lag GY_REGION_SLOTS.
  *
  * Tiles. A round whose range is w blocks wide has as many as the longest run of w blocks, the same for every lo, so
  * that both sides of a link and all lanes agree; a tile at the end may be empty, and is still an iteration (an empty
- * message). Steps on windows have those of the longest block, whatever their width; PACK and UNPACK have one. Needs between rounds of
+ * message). Steps on regions have those of the longest block, whatever their width; PACK and UNPACK have one. Needs between rounds of
  * different width are `whole`.
  *
  * Matching. A send in lane `lane` of rank a to rank b matches the receives of exactly one lane of b: the k-th round
@@ -69,8 +69,8 @@ enum gy_collective {
 };
 
 enum gy_algorithm {
-    GY_DIRECT_ONE_SHOT, /* windows: everyone publishes all, everyone reduces all */
-    GY_DIRECT_TWO_SHOT, /* windows: everyone reduces its slice of all, everyone collects */
+    GY_SHM_ONE_SHOT, /* regions: everyone publishes all, everyone reduces all */
+    GY_SHM_TWO_SHOT, /* regions: everyone reduces its slice of all, everyone collects */
     GY_RING,
     GY_HALVING_DOUBLING,
     GY_BINARY_TREE,
@@ -91,8 +91,8 @@ enum gy_space {
     GY_INPUT,
     GY_OUTPUT,
     GY_SCRATCH, /* private, `scratch_slots` slots of the widest scratch range; a range names its slot */
-    GY_WINDOW,  /* the shared window: `publish` half; slot = iteration of the window, ring of GY_WINDOW_SLOTS */
-    GY_RESULT,  /* the shared window: `result` half */
+    GY_WINDOW,  /* the shared region: `publish` half; slot = iteration of the region, ring of GY_REGION_SLOTS */
+    GY_RESULT,  /* the shared region: `result` half */
 };
 
 enum gy_step_kind {
@@ -105,9 +105,9 @@ enum gy_step_kind {
      * whatever the length. */
     GY_PACK,   /* dst = the blocks of runs in src, side by side */
     GY_UNPACK, /* the blocks of runs in dst = src */
-    /* Fused leaves on windows. Per iteration, tile t of slices (slice = block; blocks is 1 or the world size). Width 0:
+    /* Fused leaves on regions. Per iteration, tile t of slices (slice = block; blocks is 1 or the world size). Width 0:
      * nothing but the count. */
-    GY_PUBLISH, /* window[slot] = tile t of src. Width 1: of slice lo, at the start of the slot. Width blocks > 1:
+    GY_PUBLISH, /* region[slot] = tile t of src. Width 1: of slice lo, at the start of the slot. Width blocks > 1:
                  * of every slice b but mine, side by
                  * side: at element (b < rank ? b : b − 1) * tile of the slot */
     GY_GATHER,  /* dst = reduction in rank order over everyone's published tile t of slice lo (own part from src), from
@@ -156,7 +156,7 @@ struct gy_step {
 struct gy_lane {
     uint16_t channel;     /* SEND/RECV lanes: matches the peer's lane with the same channel; all its steps send, or all
                            * receive, or none communicates */
-    int16_t window_lane;  /* >= 0: its iteration counter is shared in the window's lane[window_lane]; −1: private */
+    int16_t region_lane;  /* >= 0: its iteration counter is shared in the region's lane[region_lane]; −1: private */
     int32_t first, count; /* steps [first, first+count) */
 };
 
@@ -179,9 +179,9 @@ struct gy_plan {
     int32_t scratch_width; /* widest scratch range, in blocks */
     int32_t scratch_lo;    /* −1: a range lies at the start of its slot; else a slot is a view on blocks
                             * [scratch_lo, + scratch_width) */
-    bool window;           /* uses windows: all ranks on one host */
+    bool shm;              /* uses regions: all ranks on one host */
     int32_t side_by_side;  /* published slices in one slot, 0 or 1: one; the same on every rank */
-    bool one_shot;         /* fits the tiny fast path: the vector must fit one window slot */
+    bool one_shot;         /* fits the tiny fast path: the vector must fit one region slot */
     int32_t lanes;
     struct gy_lane lane[GY_PLAN_LANES];
     int32_t steps;

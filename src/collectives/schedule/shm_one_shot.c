@@ -1,7 +1,7 @@
-/* One shot through windows: what is published is used by everyone at once. One round of tiles over the whole vector.
+/* One shot through regions: what is published is used by everyone at once. One round of tiles over the whole vector.
  *
- *   all_reduce   publish (window lane 0): tile of input -> window[slot]
- *                gather  (window lane 1): output = x0 op x1 op ... over everyone's window[slot], in rank order, own
+ *   all_reduce   publish (region lane 0): tile of input -> region[slot]
+ *                gather  (region lane 1): output = x0 op x1 op ... over everyone's region[slot], in rank order, own
  *                        part from input
  *   broadcast    publish (0): the root's tile; the others only count
  *                collect (2): the others take it; the root only counts
@@ -9,7 +9,7 @@
  *   reduce       the lanes of all_reduce, where only the root gathers
  *   barrier      the lanes of all_reduce with nothing in them
  *
- * Invariants: a slot is written again only when its readers of GY_WINDOW_SLOTS iterations ago have finished on every
+ * Invariants: a slot is written again only when its readers of GY_REGION_SLOTS iterations ago have finished on every
  * other rank, whoever is root now; in place, the gather overwrites my input tile only after I have published it. A
  * broadcast's readers wait for the root alone, and its root for readers four iterations back alone, so that a root may
  * run ahead; so may the others in a reduction to the root. */
@@ -18,10 +18,10 @@
 
 enum { PUBLISH_LANE, USE_LANE };
 
-static struct gy_step *add_lane(struct gy_builder *builder, int window_lane, enum gy_step_kind kind, int width,
+static struct gy_step *add_lane(struct gy_builder *builder, int region_lane, enum gy_step_kind kind, int width,
                                 enum gy_space src, enum gy_space dst)
 {
-    gy_builder_lane(builder, 0, window_lane);
+    gy_builder_lane(builder, 0, region_lane);
     struct gy_step *step = gy_builder_step(builder, kind);
     step->range.width = width;
     step->src = src;
@@ -33,7 +33,7 @@ static void reduce_all(struct gy_builder *builder, int width)
 {
     struct gy_step *publish = add_lane(builder, 0, GY_PUBLISH, width, GY_INPUT, GY_WINDOW);
     if (width > 0)
-        gy_step_need(publish, USE_LANE, GY_WINDOW_SLOTS, true, false);
+        gy_step_need(publish, USE_LANE, GY_REGION_SLOTS, true, false);
     struct gy_step *gather = add_lane(builder, 1, GY_GATHER, width, GY_INPUT, GY_OUTPUT);
     gy_step_need(gather, PUBLISH_LANE, 0, true, false);
     if (width > 0)
@@ -49,7 +49,7 @@ static void reduce_to_root(struct gy_builder *builder, const struct gy_plan_shap
         return;
     }
     struct gy_step *publish = add_lane(builder, 0, GY_PUBLISH, 1, GY_INPUT, GY_WINDOW);
-    gy_step_need(publish, USE_LANE, GY_WINDOW_SLOTS, true, false);
+    gy_step_need(publish, USE_LANE, GY_REGION_SLOTS, true, false);
     add_lane(builder, 1, GY_GATHER, 0, GY_INPUT, GY_OUTPUT);
 }
 
@@ -58,7 +58,7 @@ static void broadcast(struct gy_builder *builder, const struct gy_plan_shape *sh
     bool root = shape->rank == shape->root;
     struct gy_step *publish = add_lane(builder, 0, GY_PUBLISH, root, GY_INPUT, GY_WINDOW);
     if (root)
-        gy_step_need(publish, USE_LANE, GY_WINDOW_SLOTS, true, false);
+        gy_step_need(publish, USE_LANE, GY_REGION_SLOTS, true, false);
     struct gy_step *collect = add_lane(builder, 2, GY_COLLECT, !root, GY_WINDOW, GY_OUTPUT);
     if (!root) {
         collect->peer = shape->root;
@@ -68,11 +68,11 @@ static void broadcast(struct gy_builder *builder, const struct gy_plan_shape *sh
     }
 }
 
-void gy_build_direct_one_shot(struct gy_builder *builder, const struct gy_plan_shape *shape)
+void gy_build_shm_one_shot(struct gy_builder *builder, const struct gy_plan_shape *shape)
 {
     struct gy_plan *plan = gy_builder_plan(builder);
     plan->blocks = 1;
-    plan->window = plan->one_shot = true;
+    plan->shm = plan->one_shot = true;
     if (shape->collective == GY_BROADCAST)
         broadcast(builder, shape);
     else if (shape->collective == GY_REDUCE_TO)

@@ -1,29 +1,29 @@
-/* Two shots through windows: rank i reduces slice i of everyone's vector, then everyone collects. Blocks are slices,
+/* Two shots through regions: rank i reduces slice i of everyone's vector, then everyone collects. Blocks are slices,
  * one per rank; iteration t handles tile t of every slice.
  *
- *   all_reduce       publish (window lane 0): input, every slice but mine -> window[slot], side by side
- *                    gather  (window lane 1): my slice of everyone's window[slot] and my input -> output and
+ *   all_reduce       publish (region lane 0): input, every slice but mine -> region[slot], side by side
+ *                    gather  (region lane 1): my slice of everyone's region[slot] and my input -> output and
  *                            result[slot]
- *                    collect (window lane 2): the other slices from the other ranks' result[slot] -> output
+ *                    collect (region lane 2): the other slices from the other ranks' result[slot] -> output
  *   reduce_scatter   publish and gather
  *   reduce           like all_reduce, but what is gathered goes to result[slot] alone, and only the root collects
- *   all_gather       publish my block, collect the others from window[slot]; a lane of its own copies my block
+ *   all_gather       publish my block, collect the others from region[slot]; a lane of its own copies my block
  *   gather           likewise, and only the root collects
- *   all_to_all       publish every block but mine, side by side; exchange: from every other rank's window[slot] the block
+ *   all_to_all       publish every block but mine, side by side; exchange: from every other rank's region[slot] the block
  *                    that is for me
  *   scatter          only the root publishes, everyone else takes its block
  *
- * Invariants: every half's slot is written again only after its readers of GY_WINDOW_SLOTS iterations ago have finished
+ * Invariants: every half's slot is written again only after its readers of GY_REGION_SLOTS iterations ago have finished
  * on every other rank. In
  * place: collecting tile t of a slice overwrites what I published of it, but its owner has reduced it by then, so I had
  * published it; my own slice is never published, only gathered. */
 #include "collectives/schedule/builder.h"
 #include "transport/shm/segment.h"
 
-static struct gy_step *add_lane(struct gy_builder *builder, int window_lane, enum gy_step_kind kind, int lo, int width,
+static struct gy_step *add_lane(struct gy_builder *builder, int region_lane, enum gy_step_kind kind, int lo, int width,
                                 enum gy_space src, enum gy_space dst)
 {
-    gy_builder_lane(builder, 0, window_lane);
+    gy_builder_lane(builder, 0, region_lane);
     struct gy_step *step = gy_builder_step(builder, kind);
     step->range.lo = lo;
     step->range.width = width;
@@ -36,12 +36,12 @@ static void reduce_slice(struct gy_builder *builder, const struct gy_plan_shape 
 {
     enum { PUBLISH_LANE, GATHER_LANE, COLLECT_LANE };
     struct gy_step *publish = add_lane(builder, 0, GY_PUBLISH, 0, shape->size, GY_INPUT, GY_WINDOW);
-    gy_step_need(publish, GATHER_LANE, GY_WINDOW_SLOTS, true, false);
+    gy_step_need(publish, GATHER_LANE, GY_REGION_SLOTS, true, false);
     struct gy_step *gather = add_lane(builder, 1, GY_GATHER, shape->rank, 1, GY_INPUT, GY_OUTPUT);
     gy_step_need(gather, PUBLISH_LANE, 0, true, false);
     if (!spread)
         return;
-    gy_step_need(gather, COLLECT_LANE, GY_WINDOW_SLOTS, true, false);
+    gy_step_need(gather, COLLECT_LANE, GY_REGION_SLOTS, true, false);
     gather->keep = true;
     struct gy_step *collect = add_lane(builder, 2, GY_COLLECT, 0, shape->size, GY_RESULT, GY_OUTPUT);
     gy_step_need(collect, GATHER_LANE, 0, true, false);
@@ -51,7 +51,7 @@ static void all_gather(struct gy_builder *builder, const struct gy_plan_shape *s
 {
     enum { PUBLISH_LANE, COLLECT_LANE };
     struct gy_step *publish = add_lane(builder, 0, GY_PUBLISH, shape->rank, 1, GY_INPUT, GY_WINDOW);
-    gy_step_need(publish, COLLECT_LANE, GY_WINDOW_SLOTS, true, false);
+    gy_step_need(publish, COLLECT_LANE, GY_REGION_SLOTS, true, false);
     struct gy_step *collect = add_lane(builder, 2, GY_COLLECT, 0, shape->size, GY_WINDOW, GY_OUTPUT);
     gy_step_need(collect, PUBLISH_LANE, 0, true, false);
     add_lane(builder, -1, GY_COPY, shape->rank, 1, GY_INPUT, GY_OUTPUT);
@@ -62,11 +62,11 @@ static void reduce_to_root(struct gy_builder *builder, const struct gy_plan_shap
     enum { PUBLISH_LANE, GATHER_LANE, COLLECT_LANE };
     bool root = shape->rank == shape->root;
     struct gy_step *publish = add_lane(builder, 0, GY_PUBLISH, 0, shape->size, GY_INPUT, GY_WINDOW);
-    gy_step_need(publish, GATHER_LANE, GY_WINDOW_SLOTS, true, false);
+    gy_step_need(publish, GATHER_LANE, GY_REGION_SLOTS, true, false);
     struct gy_step *gather = add_lane(builder, 1, GY_GATHER, shape->rank, 1, GY_INPUT, root ? GY_OUTPUT : GY_RESULT);
     gy_step_need(gather, PUBLISH_LANE, 0, true, false);
     if (!root)
-        gy_step_need(gather, COLLECT_LANE, GY_WINDOW_SLOTS, true, false);
+        gy_step_need(gather, COLLECT_LANE, GY_REGION_SLOTS, true, false);
     struct gy_step *collect = add_lane(builder, 2, GY_COLLECT, 0, root ? shape->size : 0, GY_RESULT, GY_OUTPUT);
     if (root) { /* its counter then says that nobody reads this iteration any more, itself included */
         gy_step_need(collect, GATHER_LANE, 0, true, false);
@@ -85,7 +85,7 @@ static void gather(struct gy_builder *builder, const struct gy_plan_shape *shape
     bool root = shape->rank == shape->root;
     struct gy_step *publish = add_lane(builder, 0, GY_PUBLISH, shape->rank, root ? 0 : 1, GY_INPUT, GY_WINDOW);
     if (!root)
-        gy_step_need(publish, COLLECT_LANE, GY_WINDOW_SLOTS, true, false);
+        gy_step_need(publish, COLLECT_LANE, GY_REGION_SLOTS, true, false);
     struct gy_step *collect = add_lane(builder, 2, GY_COLLECT, 0, root ? shape->size : 0, GY_WINDOW, GY_OUTPUT);
     if (root) {
         gy_step_need(collect, PUBLISH_LANE, 0, true, false);
@@ -99,7 +99,7 @@ static void scatter(struct gy_builder *builder, const struct gy_plan_shape *shap
     bool root = shape->rank == shape->root;
     struct gy_step *publish = add_lane(builder, 0, GY_PUBLISH, 0, root ? shape->size : 0, GY_INPUT, GY_WINDOW);
     if (root)
-        gy_step_need(publish, EXCHANGE_LANE, GY_WINDOW_SLOTS, true, false);
+        gy_step_need(publish, EXCHANGE_LANE, GY_REGION_SLOTS, true, false);
     struct gy_step *exchange = add_lane(builder, 2, GY_EXCHANGE, shape->rank, root ? 0 : 1, GY_WINDOW, GY_OUTPUT);
     if (!root) {
         exchange->peer = shape->root;
@@ -114,19 +114,19 @@ static void all_to_all(struct gy_builder *builder, const struct gy_plan_shape *s
 {
     enum { PUBLISH_LANE, EXCHANGE_LANE };
     struct gy_step *publish = add_lane(builder, 0, GY_PUBLISH, 0, shape->size, GY_INPUT, GY_WINDOW);
-    gy_step_need(publish, EXCHANGE_LANE, GY_WINDOW_SLOTS, true, false);
+    gy_step_need(publish, EXCHANGE_LANE, GY_REGION_SLOTS, true, false);
     struct gy_step *exchange = add_lane(builder, 2, GY_EXCHANGE, 0, shape->size, GY_WINDOW, GY_OUTPUT);
     gy_step_need(exchange, PUBLISH_LANE, 0, true, false);
     gy_step_need(exchange, PUBLISH_LANE, 0, false, false);
     copy_own(builder, shape);
 }
 
-void gy_build_direct_two_shot(struct gy_builder *builder, const struct gy_plan_shape *shape)
+void gy_build_shm_two_shot(struct gy_builder *builder, const struct gy_plan_shape *shape)
 {
     struct gy_plan *plan = gy_builder_plan(builder);
     bool whole = shape->collective == GY_ALL_GATHER || shape->collective == GY_GATHER_TO;
     plan->blocks = shape->size;
-    plan->window = true;
+    plan->shm = true;
     plan->side_by_side = whole ? 1 : shape->size - 1;
     switch (shape->collective) {
     case GY_ALL_GATHER: all_gather(builder, shape); break;

@@ -53,7 +53,7 @@ static struct share share_of(const struct gy_cost_case *it, int rank)
             double tiles = (double)gy_layout_tiles(longest, it->tile) * step->rounds;
             double bytes = bytes_of(it) * step->range.width / plan->blocks * step->rounds;
             rounds += step->rounds;
-            granted += !gy_eager_leaves(plan, l, step->peer, longest * it->element, GY_EAGER_FAR);
+            granted += !gy_eager_leaves(plan, l, step->peer, longest * it->element, GY_EAGER_INTER_HOST);
             share.sends += step->kind == GY_SEND ? tiles : 0;
             share.sent += step->kind == GY_SEND ? bytes : 0;
             share.receives += step->kind == GY_RECV || step->kind == GY_RECV_REDUCE ? tiles : 0;
@@ -236,8 +236,8 @@ static struct share heaviest(const struct gy_cost_case *it)
     return most;
 }
 
-/* Through the windows of one host: copies and reductions of the rank's thread, and a wait for everyone per step. */
-static double through_windows(const struct gy_cost_case *it)
+/* Through the regions of one host: copies and reductions of the rank's thread, and a wait for everyone per step. */
+static double through_regions(const struct gy_cost_case *it)
 {
     struct gy_plan_shape shape = {.collective = it->collective, .algorithm = it->algorithm, .size = it->ranks};
     struct gy_plan *plan = gy_plan_build(&shape);
@@ -313,7 +313,7 @@ static double chunks_of(const struct gy_cost_case *outside)
     return whole || chain ? 1 : tree ? 2 : shorter(CHUNKS, outside->ranks);
 }
 
-static double meet_inside(const struct gy_cost_case *it, const struct gy_cluster *inside, double outside)
+static double bootstrap_inside(const struct gy_cost_case *it, const struct gy_cluster *inside, double outside)
 {
     double others = it->ranks_per_host > 1 ? it->ranks_per_host - 2 : 0;
     return 2 * (hop(inside) + others * longer(inside->send_overhead, inside->receive_overhead)) + outside;
@@ -340,7 +340,7 @@ static double hierarchical(const struct gy_cost_case *it)
     if (between < 0 || members <= 1)
         return between;
     if (it->collective == GY_BARRIER)
-        return meet_inside(it, &inside, between);
+        return bootstrap_inside(it, &inside, between);
     bool reduces = it->collective == GY_ALL_REDUCE || it->collective == GY_REDUCE_TO ||
                    it->collective == GY_REDUCE_SCATTER;
     double before = 0, after = 0;
@@ -359,8 +359,8 @@ double gy_cost(const struct gy_cost_case *it)
     struct gy_cost_case alone = *it;
     if (it->ranks == 1)
         return bytes_of(it) / it->cluster->copy;
-    if (it->algorithm == GY_DIRECT_ONE_SHOT || it->algorithm == GY_DIRECT_TWO_SHOT)
-        return through_windows(it);
+    if (it->algorithm == GY_SHM_ONE_SHOT || it->algorithm == GY_SHM_TWO_SHOT)
+        return through_regions(it);
     if (gy_is_hierarchical(it->algorithm))
         return hierarchical(it);
     if (it->ranks_per_host < it->ranks)

@@ -81,23 +81,23 @@ gyre_status gy_select_check(const char *setting, struct gy_error *error)
     return forced(setting, GY_BARRIER, &algorithm, error);
 }
 
-/* Over windows; bytes of a call's count. */
+/* Over regions; bytes of a call's count. */
 enum { ALONE_CORES = 2, ALONE_VECTOR = 128 * 1024 };
 
 /* Over links. */
 enum {
     SHORT_VECTOR = 8192, /* all of it is sent log2 N times, in half as many messages as in parts, and without a grant */
-    PAIR_VECTOR = 32 * 1024,    /* of two ranks: sends no more in one message than in two, and reduces twice as much */
-    LONG_VECTOR = 128 * 1024,   /* worth a pipeline */
-    LONG_CHAIN = 1 << 20,       /* so many tiles that a chain is full most of the time; of two ranks worth a pipeline */
-    WHOLE_MOST = 1 << 20,       /* of two ranks between sockets of a host: added whole, for want of a second step */
-    SMALL_BLOCK = 1024,         /* may travel log2 N times */
-    LONG_PIECE = 65536,         /* of a vector in a ring */
-    SHORT_RING = 12288,         /* the same, where halving and doubling has no power of two to work on */
-    TINY_BLOCK = 256,           /* may travel log2 N / 2 times, and be copied as often */
-    PAIRED_BLOCK = 64,          /* so short that only the number of messages counts */
-    CROWDED_VECTOR = 32 * 1024, /* sent whole along a tree */
-    EAGER_PIECE = 32 * 1024,    /* sent without a grant, over TCP */
+    PAIR_VECTOR = 32 * 1024,  /* of two ranks: sends no more in one message than in two, and reduces twice as much */
+    LONG_VECTOR = 128 * 1024, /* worth a pipeline */
+    LONG_CHAIN = 1 << 20,     /* so many tiles that a chain is full most of the time; of two ranks worth a pipeline */
+    WHOLE_MOST = 1 << 20,     /* of two ranks between sockets of a host: added whole, for want of a second step */
+    SMALL_BLOCK = 1024,       /* may travel log2 N times */
+    LONG_PIECE = 65536,       /* of a vector in a ring */
+    SHORT_RING = 12288,       /* the same, where halving and doubling has no power of two to work on */
+    TINY_BLOCK = 256,         /* may travel log2 N / 2 times, and be copied as often */
+    PAIRED_BLOCK = 64,        /* so short that only the number of messages counts */
+    OVERSUBSCRIBED_VECTOR = 32 * 1024, /* sent whole along a tree */
+    EAGER_PIECE = 32 * 1024,           /* sent without a grant, over TCP */
     CHAIN_RANKS = 4,
     SHORT_CHAIN = 5,          /* ranks, through which a chain's first tile goes as soon as through a tree's branches */
     CHAIN_SHARE = 256 * 1024, /* of a vector, for each rank of a longer chain: filling it takes little beside that */
@@ -116,23 +116,23 @@ static bool is_power(int number)
  * is as much for each of them, and help would only add what the root copies. */
 static bool root_reduces(size_t bytes, int size, const struct gy_grouping *grouping)
 {
-    return size == 2 || (grouping->crowded && (grouping->cores <= ALONE_CORES || bytes <= ALONE_VECTOR));
+    return size == 2 || (grouping->oversubscribed && (grouping->cores <= ALONE_CORES || bytes <= ALONE_VECTOR));
 }
 
-static enum gy_algorithm choose_windows(enum gy_collective collective, size_t bytes, int size,
+static enum gy_algorithm choose_regions(enum gy_collective collective, size_t bytes, int size,
                                         const struct gy_grouping *grouping)
 {
     if (collective == GY_BARRIER)
-        return GY_DIRECT_ONE_SHOT;
+        return GY_SHM_ONE_SHOT;
     if (gy_is_point_to_point(collective))
         return GY_LINEAR;
     if (collective == GY_GATHER_TO || collective == GY_SCATTER_FROM || collective == GY_ALL_TO_ALL)
-        return GY_DIRECT_TWO_SHOT;
+        return GY_SHM_TWO_SHOT;
     if (collective == GY_REDUCE_TO && root_reduces(bytes, size, grouping))
-        return GY_DIRECT_ONE_SHOT;
+        return GY_SHM_ONE_SHOT;
     /* One-shot reads everybody's whole vector; two-shot reads slices but synchronises twice. */
     size_t small = size <= 2 ? 16384 : size <= 4 ? 8192 : 4096;
-    return bytes <= small ? GY_DIRECT_ONE_SHOT : GY_DIRECT_TWO_SHOT;
+    return bytes <= small ? GY_SHM_ONE_SHOT : GY_SHM_TWO_SHOT;
 }
 
 /* From a root, or to it, in tiles. Each rank of a chain shares its link between one that it hears and one that it tells; the
@@ -172,12 +172,12 @@ static enum gy_algorithm choose_ordered(size_t bytes, int size, int hosts)
 
 /* Three ranks, in turns: what a ring's neighbours pass on, the third one passes on while they wait; blocks that need no grant
  * go to each owner at once. */
-static enum gy_algorithm choose_crowded_three(enum gy_collective collective, size_t bytes)
+static enum gy_algorithm choose_oversubscribed_three(enum gy_collective collective, size_t bytes)
 {
     switch (collective) {
     case GY_ALL_REDUCE: return GY_CANONICAL;
     case GY_ALL_GATHER:
-        if (bytes > EAGER_PIECE && bytes <= 2 * CROWDED_VECTOR)
+        if (bytes > EAGER_PIECE && bytes <= 2 * OVERSUBSCRIBED_VECTOR)
             return GY_BRUCK;
         return bytes <= SHORT_VECTOR ? GY_HALVING_DOUBLING : bytes <= EAGER_PIECE ? GY_HIERARCHICAL : GY_RING;
     case GY_REDUCE_SCATTER:
@@ -188,7 +188,7 @@ static enum gy_algorithm choose_crowded_three(enum gy_collective collective, siz
 
 /* From how many bytes on a few ranks in turns take a ring or a chain: what a turn moves is then longer than the turn.
  * SIZE_MAX: never. */
-static size_t long_crowded(enum gy_collective collective, int size)
+static size_t long_oversubscribed(enum gy_collective collective, int size)
 {
     switch (collective) {
     case GY_REDUCE_TO: return 0;
@@ -204,24 +204,24 @@ static size_t long_crowded(enum gy_collective collective, int size)
  * fewer messages one after another win over fewer bytes. A ring or a chain takes N − 1 turns where two partners at a time take
  * log2 N; and a tree of two children has fewer messages than an exchange. GY_ALGORITHMS: as elsewhere. The figures are
  * perf/choice/run's. */
-static enum gy_algorithm choose_crowded(enum gy_collective collective, size_t bytes, int size)
+static enum gy_algorithm choose_oversubscribed(enum gy_collective collective, size_t bytes, int size)
 {
     bool power = is_power(size), rooted = collective == GY_BROADCAST || collective == GY_REDUCE_TO;
-    size_t whole = collective == GY_ALL_REDUCE || rooted ? CROWDED_VECTOR : 0;
+    size_t whole = collective == GY_ALL_REDUCE || rooted ? OVERSUBSCRIBED_VECTOR : 0;
     if (collective == GY_BARRIER || bytes <= whole) /* the root of a chain of three leaves when it has sent once */
         return collective == GY_BROADCAST && size == 3 ? GY_RING : GY_BINARY_TREE;
-    if (rooted && size <= CHAIN_RANKS && bytes <= 2 * CROWDED_VECTOR)
+    if (rooted && size <= CHAIN_RANKS && bytes <= 2 * OVERSUBSCRIBED_VECTOR)
         return GY_DOUBLE_TREE; /* its halves go without a grant */
     if (size == 3 && (whole || collective == GY_ALL_GATHER || collective == GY_REDUCE_SCATTER))
-        return choose_crowded_three(collective, bytes);
-    if (size <= CHAIN_RANKS && bytes >= long_crowded(collective, size))
+        return choose_oversubscribed_three(collective, bytes);
+    if (size <= CHAIN_RANKS && bytes >= long_oversubscribed(collective, size))
         return GY_RING;
     switch (collective) {
     case GY_BROADCAST:
     case GY_REDUCE_TO: return GY_BINARY_TREE;
     case GY_ALL_REDUCE: return power ? GY_HALVING_DOUBLING : GY_ALGORITHMS;
     case GY_ALL_GATHER:
-    case GY_REDUCE_SCATTER: return power || bytes <= CROWDED_VECTOR / 2 ? GY_HALVING_DOUBLING : GY_ALGORITHMS;
+    case GY_REDUCE_SCATTER: return power || bytes <= OVERSUBSCRIBED_VECTOR / 2 ? GY_HALVING_DOUBLING : GY_ALGORITHMS;
     default: return GY_ALGORITHMS;
     }
 }
@@ -306,7 +306,7 @@ static enum gy_algorithm choose_groups(const struct gy_grouping *grouping, enum 
  * of two, while adding twice as much takes less. */
 static enum gy_algorithm choose_pair(const struct gyre_comm *comm, enum gy_collective collective, size_t bytes)
 {
-    bool pair = comm->size == 2 && comm->window < 0 && comm->grouping.of && comm->grouping.groups == 1;
+    bool pair = comm->size == 2 && comm->region < 0 && comm->grouping.of && comm->grouping.groups == 1;
     bool sockets = comm->ctx->sockets, halves = !sockets && bytes <= 2 * EAGER_PIECE;
     if (!pair || bytes <= EAGER_PIECE)
         return GY_ALGORITHMS;
@@ -319,14 +319,14 @@ static enum gy_algorithm choose_pair(const struct gyre_comm *comm, enum gy_colle
 }
 
 /* Blocks with places of their own travel one by one; those of reduce_scatter lie side by side. Of all_to_all no rank
- * knows the longest that there is, which windows ask for. */
+ * knows the longest that there is, which regions ask for. */
 bool gy_algorithm_takes_counts(enum gy_collective collective, enum gy_algorithm algorithm)
 {
     if (collective == GY_ALL_TO_ALL)
         return algorithm == GY_PAIRWISE;
     if (collective == GY_REDUCE_SCATTER && (algorithm == GY_CANONICAL || algorithm == GY_HALVING_DOUBLING))
         return true;
-    return algorithm == GY_DIRECT_TWO_SHOT || algorithm == GY_RING || algorithm == GY_LINEAR ||
+    return algorithm == GY_SHM_TWO_SHOT || algorithm == GY_RING || algorithm == GY_LINEAR ||
            algorithm == GY_HIERARCHICAL;
 }
 
@@ -339,7 +339,7 @@ bool gy_algorithm_keeps(enum gy_collective collective, enum gy_algorithm algorit
 {
     if (!reduces(collective) || order == GY_ORDER_ANY)
         return true;
-    return algorithm == GY_DIRECT_ONE_SHOT || algorithm == GY_DIRECT_TWO_SHOT || algorithm == GY_CANONICAL ||
+    return algorithm == GY_SHM_ONE_SHOT || algorithm == GY_SHM_TWO_SHOT || algorithm == GY_CANONICAL ||
            algorithm == GY_RECURSIVE_DOUBLING || algorithm == GY_BINOMIAL;
 }
 
@@ -349,10 +349,10 @@ static bool usable(const struct gyre_comm *comm, enum gy_collective collective, 
     if ((varying && !gy_algorithm_takes_counts(collective, algorithm)) ||
         !gy_algorithm_keeps(collective, algorithm, order))
         return false;
-    bool windows = algorithm == GY_DIRECT_ONE_SHOT || algorithm == GY_DIRECT_TWO_SHOT;
+    bool shm = algorithm == GY_SHM_ONE_SHOT || algorithm == GY_SHM_TWO_SHOT;
     if (gy_is_hierarchical(algorithm) && !comm->grouping.of)
         return false;
-    return gy_plan_exists(collective, algorithm, comm->size) && (!windows || comm->window >= 0);
+    return gy_plan_exists(collective, algorithm, comm->size) && (!shm || comm->region >= 0);
 }
 
 static const char *const orders[] = {[GY_ORDER_ANY] = "",
@@ -367,15 +367,15 @@ static gyre_status fail_forced(const struct gyre_comm *comm, enum gy_collective 
     for (int a = 0; a < GY_ALGORITHMS; a++)
         if (usable(comm, collective, varying, order, (enum gy_algorithm)a))
             add_name(&names, (enum gy_algorithm)a);
-    bool direct = choice == GY_DIRECT_ONE_SHOT || choice == GY_DIRECT_TWO_SHOT;
+    bool direct = choice == GY_SHM_ONE_SHOT || choice == GY_SHM_TWO_SHOT;
     return gy_error_set(error, GYRE_UNSUPPORTED, -1,
                         "GYRE_ALGORITHM forces %s:%s, which does not exist for %d ranks%s%s%s; there is %s",
                         gy_collective_name(collective), gy_algorithm_name(choice), comm->size,
                         varying && !gy_algorithm_takes_counts(collective, choice) ? " with counts of their own" : "",
                         gy_algorithm_keeps(collective, choice, order) ? "" : orders[order],
                         gy_is_hierarchical(choice) && !comm->grouping.of ? " with GYRE_HIERARCHY=off"
-                        : direct && comm->window < 0
-                            ? " without a shared window (ranks on several hosts, or shm switched off)"
+                        : direct && comm->region < 0
+                            ? " without shared memory (ranks on several hosts, or shm switched off)"
                             : "",
                         names.length ? names.text : "none");
 }
@@ -397,10 +397,10 @@ static enum gy_algorithm choose_tuned(const struct gyre_comm *comm, enum gy_coll
         collective == GY_GATHER_TO || collective == GY_SCATTER_FROM)
         bytes *= (size_t)comm->size;
     for (int a = 0; a < GY_ALGORITHMS; a++) {
-        bool windows = a == GY_DIRECT_ONE_SHOT || a == GY_DIRECT_TWO_SHOT;
+        bool shm = a == GY_SHM_ONE_SHOT || a == GY_SHM_TWO_SHOT;
         if (gy_is_hierarchical((enum gy_algorithm)a) && !gy_grouping_nested(&comm->grouping))
             continue;
-        if (windows == (comm->window >= 0) && usable(comm, collective, false, GY_ORDER_ANY, (enum gy_algorithm)a))
+        if (shm == (comm->region >= 0) && usable(comm, collective, false, GY_ORDER_ANY, (enum gy_algorithm)a))
             allowed |= 1u << a;
     }
     return gy_tuned_choose(comm->tuned, collective, bytes, allowed, otherwise);
@@ -410,9 +410,9 @@ static enum gy_algorithm choose_tuned(const struct gyre_comm *comm, enum gy_coll
  * that are no hosts. */
 static bool is_described(const struct gyre_comm *comm, enum gy_collective collective)
 {
-    bool nested = comm->window < 0 && gy_grouping_nested(&comm->grouping);
+    bool nested = comm->region < 0 && gy_grouping_nested(&comm->grouping);
     return comm->tuned && !gy_is_point_to_point(collective) && (!nested || comm->tuned->by_host) &&
-           !(comm->window >= 0 && comm->grouping.crowded);
+           !(comm->region >= 0 && comm->grouping.oversubscribed);
 }
 
 /* By thresholds. */
@@ -420,15 +420,15 @@ static enum gy_algorithm choose(const struct gyre_comm *comm, enum gy_collective
                                 enum gy_operand_order order)
 {
     enum gy_algorithm choice = GY_ALGORITHMS;
-    if (any && comm->window < 0 && gy_grouping_nested(&comm->grouping))
+    if (any && comm->region < 0 && gy_grouping_nested(&comm->grouping))
         choice = choose_groups(&comm->grouping, collective, bytes);
     if (choice == GY_ALGORITHMS && any)
         choice = choose_pair(comm, collective, bytes);
-    if (choice == GY_ALGORITHMS && any && comm->window < 0 && comm->grouping.crowded)
-        choice = choose_crowded(collective, bytes, comm->size);
+    if (choice == GY_ALGORITHMS && any && comm->region < 0 && comm->grouping.oversubscribed)
+        choice = choose_oversubscribed(collective, bytes, comm->size);
     if (choice != GY_ALGORITHMS)
         return choice;
-    return comm->window >= 0 ? choose_windows(collective, bytes, comm->size, &comm->grouping)
+    return comm->region >= 0 ? choose_regions(collective, bytes, comm->size, &comm->grouping)
                              : choose_links(collective, order, bytes, comm->size, comm->grouping.hosts);
 }
 
@@ -437,9 +437,8 @@ static gyre_status select_usable(const struct gyre_comm *comm, enum gy_collectiv
                                  size_t bytes, enum gy_operand_order order, enum gy_algorithm *algorithm_p,
                                  struct gy_error *error)
 {
-    static const enum gy_algorithm fallback[] = {
-        GY_DIRECT_ONE_SHOT, GY_DIRECT_TWO_SHOT, GY_HALVING_DOUBLING, GY_RING,
-        GY_BINARY_TREE,     GY_LINEAR,          GY_PAIRWISE,         GY_CANONICAL};
+    static const enum gy_algorithm fallback[] = {GY_SHM_ONE_SHOT, GY_SHM_TWO_SHOT, GY_HALVING_DOUBLING, GY_RING,
+                                                 GY_BINARY_TREE,  GY_LINEAR,       GY_PAIRWISE,         GY_CANONICAL};
     bool any = order == GY_ORDER_ANY && !varying;
     enum gy_algorithm choice = choose(comm, collective, any, bytes, order);
     if (any && is_described(comm, collective))
@@ -448,7 +447,7 @@ static gyre_status select_usable(const struct gyre_comm *comm, enum gy_collectiv
         if (i == GY_ARRAY_LENGTH(fallback))
             return gy_error_set(error, GYRE_UNSUPPORTED, -1, "there is no algorithm for %s on %d ranks%s%s%s",
                                 gy_collective_name(collective), comm->size, varying ? " with counts of their own" : "",
-                                orders[order], comm->window < 0 ? " without a shared window" : "");
+                                orders[order], comm->region < 0 ? " without shared memory" : "");
         choice = fallback[i];
     }
     *algorithm_p = choice;

@@ -16,7 +16,7 @@ gyre_status gy_select(const struct gyre_comm *comm, enum gy_collective collectiv
 /* As if nothing were forced: there is always one. Of a collective that reduces nothing. */
 gyre_status gy_select_unforced(const struct gyre_comm *comm, enum gy_collective collective, size_t bytes,
                                enum gy_algorithm *algorithm_p, struct gy_error *error);
-/* Does the algorithm combine in that order? What reduces nothing does. Windows combine in either, as the call wants. */
+/* Does the algorithm combine in that order? What reduces nothing does. Regions combine in either, as the call wants. */
 bool gy_algorithm_keeps(enum gy_collective collective, enum gy_algorithm algorithm, enum gy_operand_order order);
 /* gy_select for a call whose operation asks for at least `order`. */
 gyre_status gy_select_ordered(const struct gyre_comm *comm, enum gy_collective collective, bool varying, size_t bytes,

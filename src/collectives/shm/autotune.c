@@ -8,16 +8,17 @@
 #include "core/fence.h"
 #include "core/mem.h"
 
-_Static_assert(GY_COLLECTIVES <= GY_WAY_KINDS && GY_WAY_OCTAVES * 2 <= 32 && GY_WAYS <= 4, "two bits each");
-_Static_assert(GY_QUESTIONS == GY_WAY_QUESTIONS, "a word each");
+_Static_assert(GY_COLLECTIVES <= GY_TUNER_KINDS && GY_TUNER_OCTAVES * 2 <= 32 && GY_TUNER_VARIANTS <= 4,
+               "two bits each");
+_Static_assert(GY_TUNE_DECISIONS == GY_TUNER_QUESTIONS, "a word each");
 
 static const struct {
-    int ways, least; /* how many there are; the first octave ends at twice two to the power of it */
-} questions[GY_QUESTIONS] = {
-    [GY_HOW_GIVEN] = {4, 13},   /* 8 KiB */
-    [GY_HOW_SHOWN] = {3, 12},   /* 4 KiB */
-    [GY_HOW_WRITTEN] = {2, 20}, /* 1 MiB */
-    [GY_HOW_KEPT] = {2, 20},
+    int tuner, least; /* how many there are; the first octave ends at twice two to the power of it */
+} questions[GY_TUNE_DECISIONS] = {
+    [GY_TUNE_INPUT] = {4, 13},   /* 8 KiB */
+    [GY_TUNE_PUBLISH] = {3, 12}, /* 4 KiB */
+    [GY_TUNE_OUTPUT] = {2, 20},  /* 1 MiB */
+    [GY_TUNE_EXCHANGE] = {2, 20},
 };
 
 /* How a trial goes, for calls of a size. */
@@ -31,8 +32,8 @@ struct terms {
 };
 
 /* Each short exchange has another place, each call of a few tiles has other slots, a longer one has them all. */
-static const struct terms of_shortest = {8, 12, GY_WINDOW_LINES, 512, 4096, 64},
-                          of_short = {8, 8, GY_WINDOW_SLOTS, 512, 4096, 64}, of_long = {1, 3, 1, 32, 256, 16},
+static const struct terms of_shortest = {8, 12, GY_REGION_LINES, 512, 4096, 64},
+                          of_short = {8, 8, GY_REGION_SLOTS, 512, 4096, 64}, of_long = {1, 3, 1, 32, 256, 16},
                           of_longest = {1, 2, 1, 32, 256, 16};
 
 #define LONG_BYTES ((size_t)1 << 20)
@@ -57,192 +58,192 @@ static const struct terms *terms_of(size_t bytes)
 {
     return bytes >= LONGEST_BYTES     ? &of_longest
            : bytes >= LONG_BYTES      ? &of_long
-           : bytes <= GY_WINDOW_SHORT ? &of_shortest
+           : bytes <= GY_REGION_SHORT ? &of_shortest
                                       : &of_short;
 }
 
 /* The times of a trial say what calls of about its size take. Where ranks share cores the others' turns are in them. */
-static bool is_watched(const struct gy_way *way, size_t bytes)
+static bool is_watched(const struct gy_tuner_entry *choice, size_t bytes)
 {
-    if (!way->judged || way->crowded || bytes < way->bytes / 2 || bytes / 2 > way->bytes)
+    if (!choice->judged || choice->oversubscribed || bytes < choice->bytes / 2 || bytes / 2 > choice->bytes)
         return false;
-    return bytes >= LONG_BYTES || way->calls % WATCHED_EACH == 0;
+    return bytes >= LONG_BYTES || choice->calls % WATCHED_EACH == 0;
 }
 
-static void begin_trial(struct gy_way *way, size_t bytes)
+static void begin_trial(struct gy_tuner_entry *choice, size_t bytes)
 {
-    way->trial = true;
-    way->late = 0;
-    way->bytes = bytes;
-    way->others = 0;
-    way->skipped = way->judged || bytes < LONG_BYTES ? 0 : way->behind;
-    way->tried = way->used;
-    for (int w = 0; w < GY_WAYS; w++) {
-        way->seen[w] = 0;
-        way->least[w] = way->first[w] = UINT32_MAX;
+    choice->trial = true;
+    choice->late = 0;
+    choice->bytes = bytes;
+    choice->others = 0;
+    choice->skipped = choice->judged || bytes < LONG_BYTES ? 0 : choice->behind;
+    choice->tried = choice->used;
+    for (int w = 0; w < GY_TUNER_VARIANTS; w++) {
+        choice->seen[w] = 0;
+        choice->least[w] = choice->first[w] = UINT32_MAX;
     }
 }
 
-bool gy_way_asks(struct gy_way *way, size_t bytes)
+bool gy_tuner_should_measure(struct gy_tuner_entry *choice, size_t bytes)
 {
-    uint32_t pause = way->pause ? way->pause : terms_of(bytes)->first;
-    if (way->trial)
+    uint32_t pause = choice->pause ? choice->pause : terms_of(bytes)->first;
+    if (choice->trial)
         return true;
-    if (++way->calls <= pause)
-        return is_watched(way, bytes);
-    way->calm /= 2;
-    begin_trial(way, bytes);
+    if (++choice->calls <= pause)
+        return is_watched(choice, bytes);
+    choice->calm /= 2;
+    begin_trial(choice, bytes);
     return true;
 }
 
-static void end_trial(struct gy_way *way)
+static void end_trial(struct gy_tuner_entry *choice)
 {
-    way->calls = 0;
-    way->trial = false;
+    choice->calls = 0;
+    choice->trial = false;
 }
 
-static bool is_skipped(const struct gy_way *way, int w)
+static bool is_skipped(const struct gy_tuner_entry *choice, int w)
 {
-    return way->skipped >> w & 1;
+    return choice->skipped >> w & 1;
 }
 
 /* In calls of the way in use. */
-static uint32_t pause_after(const struct gy_way *way, int ways)
+static uint32_t pause_after(const struct gy_tuner_entry *choice, int tuner)
 {
-    const struct terms *terms = terms_of(way->bytes);
-    uint64_t used = (uint64_t)way->least[way->used] + 1 /* no clock is that fine */, lost = 0;
-    for (int w = 0; w < ways; w++)
-        lost += way->least[w] > used ? (way->least[w] - used) * way->seen[w] : 0;
+    const struct terms *terms = terms_of(choice->bytes);
+    uint64_t used = (uint64_t)choice->least[choice->used] + 1 /* no clock is that fine */, lost = 0;
+    for (int w = 0; w < tuner; w++)
+        lost += choice->least[w] > used ? (choice->least[w] - used) * choice->seen[w] : 0;
     uint64_t pause = lost * COST / used;
     return pause < terms->pause ? terms->pause : pause > terms->long_pause ? terms->long_pause : (uint32_t)pause;
 }
 
 /* Has it taken more than so many hundredths of the quickest call of the trial? */
-static bool exceeds(uint32_t time, const struct gy_way *way, uint64_t percent)
+static bool exceeds(uint32_t time, const struct gy_tuner_entry *choice, uint64_t percent)
 {
     uint32_t quickest = UINT32_MAX;
-    for (int w = 0; w < GY_WAYS; w++)
-        quickest = way->least[w] < quickest ? way->least[w] : quickest;
+    for (int w = 0; w < GY_TUNER_VARIANTS; w++)
+        quickest = choice->least[w] < quickest ? choice->least[w] : quickest;
     return (uint64_t)time * 100 > quickest * percent;
 }
 
 /* The way in use is never far behind: one as quick as it would take its place. */
-static void judge(struct gy_way *way, int ways)
+static void judge(struct gy_tuner_entry *choice, int tuner)
 {
-    int quickest = way->used;
-    for (int w = 0; w < ways; w++)
-        quickest = way->least[w] < way->least[quickest] ? w : quickest;
-    uint64_t percent = way->crowded ? CLEARLY_PERCENT : BETTER_PERCENT;
-    if ((uint64_t)way->least[quickest] * 100 < (uint64_t)way->least[way->used] * percent)
-        way->used = (uint8_t)quickest;
-    way->behind = 0;
-    for (int w = 0; w < ways; w++)
-        way->behind |= (uint8_t)(exceeds(way->least[w], way, BEHIND_PERCENT) << w);
-    way->pause = way->skipped ? terms_of(way->bytes)->pause : pause_after(way, ways);
-    way->judged = true;
-    end_trial(way);
+    int quickest = choice->used;
+    for (int w = 0; w < tuner; w++)
+        quickest = choice->least[w] < choice->least[quickest] ? w : quickest;
+    uint64_t percent = choice->oversubscribed ? CLEARLY_PERCENT : BETTER_PERCENT;
+    if ((uint64_t)choice->least[quickest] * 100 < (uint64_t)choice->least[choice->used] * percent)
+        choice->used = (uint8_t)quickest;
+    choice->behind = 0;
+    for (int w = 0; w < tuner; w++)
+        choice->behind |= (uint8_t)(exceeds(choice->least[w], choice, BEHIND_PERCENT) << w);
+    choice->pause = choice->skipped ? terms_of(choice->bytes)->pause : pause_after(choice, tuner);
+    choice->judged = true;
+    end_trial(choice);
 }
 
 /* Of so many ways. The one in use has been the first. */
-static void try_next(struct gy_way *way, int ways)
+static void try_next(struct gy_tuner_entry *choice, int tuner)
 {
     do
-        way->tried = (uint8_t)((way->tried + 1) % ways);
-    while (is_skipped(way, way->tried));
-    if (way->tried == way->used)
-        judge(way, ways);
+        choice->tried = (uint8_t)((choice->tried + 1) % tuner);
+    while (is_skipped(choice, choice->tried));
+    if (choice->tried == choice->used)
+        judge(choice, tuner);
 }
 
-static int now(const struct gy_way *way)
+static int now(const struct gy_tuner_entry *choice)
 {
-    return way->trial ? way->tried : way->used;
+    return choice->trial ? choice->tried : choice->used;
 }
 
-int gy_way_untold(struct gy_way *way)
+int gy_tuner_discard(struct gy_tuner_entry *choice)
 {
-    if (way->trial && ++way->others > terms_of(way->bytes)->others) {
-        way->pause = terms_of(way->bytes)->long_pause;
-        end_trial(way);
+    if (choice->trial && ++choice->others > terms_of(choice->bytes)->others) {
+        choice->pause = terms_of(choice->bytes)->long_pause;
+        end_trial(choice);
     }
-    return now(way);
+    return now(choice);
 }
 
-/* Of the way's calls that count the one of this number. The second quickest among crowded ranks, as far as there are two. */
-static void count_call(struct gy_way *way, int w, uint32_t number, uint32_t time)
+/* Of the way's calls that count the one of this number. The second quickest among oversubscribed ranks, as far as there are two. */
+static void count_call(struct gy_tuner_entry *choice, int w, uint32_t number, uint32_t time)
 {
-    uint32_t first = way->first[w];
-    way->first[w] = time < first ? time : first;
-    if (!way->crowded || number == 0)
-        way->least[w] = way->first[w];
+    uint32_t first = choice->first[w];
+    choice->first[w] = time < first ? time : first;
+    if (!choice->oversubscribed || number == 0)
+        choice->least[w] = choice->first[w];
     else if (time < first)
-        way->least[w] = first;
-    else if (time < way->least[w] || number == 1)
-        way->least[w] = time;
+        choice->least[w] = first;
+    else if (time < choice->least[w] || number == 1)
+        choice->least[w] = time;
 }
 
 /* A watched call. What takes half as long again as it did when it was chosen is compared with the others at once: they may not have
  * become slower. Each such trial doubles the number of calls that lie between it and the next one. */
-static void watch(struct gy_way *way, size_t bytes, int went, uint32_t time)
+static void watch(struct gy_tuner_entry *choice, size_t bytes, int went, uint32_t time)
 {
     const struct terms *terms = terms_of(bytes);
-    uint64_t expected = (uint64_t)way->least[way->used] * bytes / way->bytes;
-    if (went != way->used || (uint64_t)time * 100 <= expected * LATE_PERCENT) {
-        way->late = 0;
+    uint64_t expected = (uint64_t)choice->least[choice->used] * bytes / choice->bytes;
+    if (went != choice->used || (uint64_t)time * 100 <= expected * LATE_PERCENT) {
+        choice->late = 0;
         return;
     }
-    if (++way->late < LATE_CALLS || way->calls < way->calm)
+    if (++choice->late < LATE_CALLS || choice->calls < choice->calm)
         return;
-    uint32_t calm = way->calm ? 2 * way->calm : terms->pause / CALM_LEAST;
-    way->calm = calm < terms->long_pause ? calm : terms->long_pause;
-    begin_trial(way, bytes);
+    uint32_t calm = choice->calm ? 2 * choice->calm : terms->pause / CALM_LEAST;
+    choice->calm = calm < terms->long_pause ? calm : terms->long_pause;
+    begin_trial(choice, bytes);
 }
 
 /* Further calls by this way would be a loss. The first ones of short calls may find nothing in the caches. */
-static bool is_hopeless(const struct gy_way *way, const struct terms *terms, int went, uint32_t time)
+static bool is_hopeless(const struct gy_tuner_entry *choice, const struct terms *terms, int went, uint32_t time)
 {
-    if (way->crowded)
+    if (choice->oversubscribed)
         return false;
-    if (way->bytes >= LONG_BYTES || way->seen[went] >= terms->left_out)
-        return exceeds(time, way, HOPELESS_PERCENT);
-    return way->seen[went] >= COLD_CALLS && exceeds(time, way, COLD_PERCENT);
+    if (choice->bytes >= LONG_BYTES || choice->seen[went] >= terms->left_out)
+        return exceeds(time, choice, HOPELESS_PERCENT);
+    return choice->seen[went] >= COLD_CALLS && exceeds(time, choice, COLD_PERCENT);
 }
 
-int gy_way_told(struct gy_way *way, int ways, size_t bytes, int went, int64_t ns)
+int gy_tuner_record(struct gy_tuner_entry *choice, int tuner, size_t bytes, int went, int64_t ns)
 {
     uint32_t time = ns < 0 || ns > UINT32_MAX ? UINT32_MAX : (uint32_t)ns;
-    const struct terms *terms = terms_of(way->bytes);
-    if (!way->trial) {
-        watch(way, bytes, went, time);
-    } else if (bytes != way->bytes) {
-        if (++way->others > terms->others)
-            end_trial(way);
-    } else if (went != way->tried) {
-        return gy_way_untold(way);
+    const struct terms *terms = terms_of(choice->bytes);
+    if (!choice->trial) {
+        watch(choice, bytes, went, time);
+    } else if (bytes != choice->bytes) {
+        if (++choice->others > terms->others)
+            end_trial(choice);
+    } else if (went != choice->tried) {
+        return gy_tuner_discard(choice);
     } else {
-        bool hopeless = is_hopeless(way, terms, went, time);
-        if (way->seen[went]++ >= terms->left_out || hopeless)
-            count_call(way, went, way->seen[went] - 1 - terms->left_out, time);
-        if (way->seen[went] == terms->samples || hopeless)
-            try_next(way, ways);
+        bool hopeless = is_hopeless(choice, terms, went, time);
+        if (choice->seen[went]++ >= terms->left_out || hopeless)
+            count_call(choice, went, choice->seen[went] - 1 - terms->left_out, time);
+        if (choice->seen[went] == terms->samples || hopeless)
+            try_next(choice, tuner);
     }
-    return now(way);
+    return now(choice);
 }
 
 /* The octave nearest to this one that has been judged, the shorter of two; -1: none. */
-static int nearest_judged(const struct gy_way *octaves, int octave)
+static int nearest_judged(const struct gy_tuner_entry *octaves, int octave)
 {
-    for (int far = 0; far < GY_WAY_OCTAVES; far++) {
+    for (int far = 0; far < GY_TUNER_OCTAVES; far++) {
         if (octave - far >= 0 && octaves[octave - far].judged)
             return octave - far;
-        if (octave + far < GY_WAY_OCTAVES && octaves[octave + far].judged)
+        if (octave + far < GY_TUNER_OCTAVES && octaves[octave + far].judged)
             return octave + far;
     }
     return -1;
 }
 
-void gy_ways_spread(struct gy_way *octaves)
+void gy_tuner_spread(struct gy_tuner_entry *octaves)
 {
-    for (int o = 0; o < GY_WAY_OCTAVES; o++) {
+    for (int o = 0; o < GY_TUNER_OCTAVES; o++) {
         int from = nearest_judged(octaves, o);
         if (from < 0 || octaves[o].trial)
             continue;
@@ -251,10 +252,10 @@ void gy_ways_spread(struct gy_way *octaves)
     }
 }
 
-static int octave_of(enum gy_question question, size_t bytes)
+static int octave_of(enum gy_tune_decision decision, size_t bytes)
 {
     int octave = 0;
-    while (octave < GY_WAY_OCTAVES - 1 && bytes > (size_t)2 << (questions[question].least + octave))
+    while (octave < GY_TUNER_OCTAVES - 1 && bytes > (size_t)2 << (questions[decision].least + octave))
         octave++;
     return octave;
 }
@@ -279,7 +280,7 @@ static int judge_of(const struct gyre_comm *comm, const struct asked *it)
 }
 
 /* A rank that gives to the judge. */
-static int giver_of(const struct gyre_comm *comm, const struct asked *it)
+static int source_of(const struct gyre_comm *comm, const struct asked *it)
 {
     if (it->collective == GY_BROADCAST || it->collective == GY_SCATTER_FROM)
         return it->root;
@@ -287,47 +288,47 @@ static int giver_of(const struct gyre_comm *comm, const struct asked *it)
 }
 
 /* Where ranks share cores nothing is claimed: that has not been measured. */
-static int ways_of(const struct gyre_comm *comm, enum gy_question question)
+static int ways_of(const struct gyre_comm *comm, enum gy_tune_decision decision)
 {
-    int all = questions[question].ways;
-    return comm->ctx->crowded && question == GY_HOW_SHOWN ? all - 1 : all;
+    int all = questions[decision].tuner;
+    return comm->ctx->oversubscribed && decision == GY_TUNE_PUBLISH ? all - 1 : all;
 }
 
-static int verdict_of(const struct gyre_comm *comm, enum gy_question question, const struct asked *it)
+static int verdict_of(const struct gyre_comm *comm, enum gy_tune_decision decision, const struct asked *it)
 {
-    const _Atomic uint32_t *verdict = &comm->control[judge_of(comm, it)]->way[question][it->collective];
-    return (int)(atomic_load_explicit(verdict, memory_order_relaxed) >> (2 * octave_of(question, it->bytes)) & 3);
+    const _Atomic uint32_t *verdict = &comm->control[judge_of(comm, it)]->choice[decision][it->collective];
+    return (int)(atomic_load_explicit(verdict, memory_order_relaxed) >> (2 * octave_of(decision, it->bytes)) & 3);
 }
 
 /* Of an octave, made at the first question: a communicator that is used little keeps no place for all of them. NULL: out of
  * memory; the call is not counted then. */
-static struct gy_way *way_of(struct gyre_comm *comm, enum gy_question question, const struct asked *it)
+static struct gy_tuner_entry *way_of(struct gyre_comm *comm, enum gy_tune_decision decision, const struct asked *it)
 {
-    struct gy_way **octaves = &comm->ways.way[question][it->collective];
+    struct gy_tuner_entry **octaves = &comm->tuner.choice[decision][it->collective];
     if (!*octaves)
-        *octaves = gy_alloc_zero(GY_WAY_OCTAVES, sizeof(**octaves));
-    return *octaves ? *octaves + octave_of(question, it->bytes) : NULL;
+        *octaves = gy_alloc_zero(GY_TUNER_OCTAVES, sizeof(**octaves));
+    return *octaves ? *octaves + octave_of(decision, it->bytes) : NULL;
 }
 
 /* Counts the call if this rank is its judge. Returns the way. */
-static int ask(struct gyre_comm *comm, enum gy_question question, const struct asked *it)
+static int ask(struct gyre_comm *comm, enum gy_tune_decision decision, const struct asked *it)
 {
     if (comm->size < 2)
         return 0;
-    int judge = judge_of(comm, it), now = verdict_of(comm, question, it);
-    if (judge == comm->rank && comm->ways.asks && !comm->ways.measured) {
-        struct gy_way *way = way_of(comm, question, it);
-        if (!way)
+    int judge = judge_of(comm, it), now = verdict_of(comm, decision, it);
+    if (judge == comm->rank && comm->tuner.asks && !comm->tuner.measured) {
+        struct gy_tuner_entry *choice = way_of(comm, decision, it);
+        if (!choice)
             return now;
-        way->crowded = comm->ctx->crowded;
-        if (gy_way_asks(way, it->bytes)) {
-            comm->ways.measured = way;
-            comm->ways.began = gy_now();
-            comm->ways.question = question;
-            comm->ways.giver = giver_of(comm, it);
-            comm->ways.collective = (int)it->collective;
-            comm->ways.bytes = it->bytes;
-            comm->ways.went = it->told ? -1 : now;
+        choice->oversubscribed = comm->ctx->oversubscribed;
+        if (gy_tuner_should_measure(choice, it->bytes)) {
+            comm->tuner.measured = choice;
+            comm->tuner.began = gy_now();
+            comm->tuner.decision = decision;
+            comm->tuner.source = source_of(comm, it);
+            comm->tuner.collective = (int)it->collective;
+            comm->tuner.bytes = it->bytes;
+            comm->tuner.went = it->told ? -1 : now;
         }
     }
     return now;
@@ -341,103 +342,103 @@ static struct asked asked_of(const struct gyre_request *r, size_t bytes, bool to
 
 /* Between the number of a way and what it is. Reading all operands on every rank saves an all_reduce one meeting, and reads them
  * twice. */
-static int swapped(int collective, int way)
+static int sent_ahead(int collective, int choice)
 {
-    return collective == GY_ALL_REDUCE && way < 2 ? 1 - way : way;
+    return collective == GY_ALL_REDUCE && choice < 2 ? 1 - choice : choice;
 }
 
-enum gy_giving gy_ways_given(struct gyre_request *r, bool mapped)
+enum gy_shm_variant gy_tuner_input(struct gyre_request *r, bool mapped)
 {
     const struct asked it = asked_of(r, r->in.total * r->element, true);
-    r->comm->ways.mapped = mapped;
-    enum gy_giving giving = (enum gy_giving)swapped((int)it.collective, ask(r->comm, GY_HOW_GIVEN, &it));
-    r->prefers_slots = giving == GY_GIVEN_SLOTS || giving == GY_GIVEN_CLAIMED;
-    return giving;
+    r->comm->tuner.mapped = mapped;
+    enum gy_shm_variant variant = (enum gy_shm_variant)sent_ahead((int)it.collective, ask(r->comm, GY_TUNE_INPUT, &it));
+    r->prefers_slots = variant == GY_SHM_SLOT || variant == GY_SHM_SLOT_PREFETCHW;
+    return variant;
 }
 
-enum gy_giving gy_ways_rooted(struct gyre_comm *comm, const struct gy_call *call, size_t bytes, bool open)
+enum gy_shm_variant gy_tuner_rooted(struct gyre_comm *comm, const struct gy_call *call, size_t bytes, bool open)
 {
     const struct asked it = {.collective = call->collective, .root = call->root, .bytes = bytes, .told = true};
-    if (open && verdict_of(comm, GY_HOW_GIVEN, &it) == GY_GIVEN_THERE)
-        return GY_GIVEN_THERE;
-    comm->ways.mapped = false;
-    int way = open ? ask(comm, GY_HOW_GIVEN, &it) : GY_GIVEN_SLOTS + ask(comm, GY_HOW_SHOWN, &it);
-    return way == GY_GIVEN_THERE ? GY_GIVEN_SLOTS : (enum gy_giving)way; /* the verdict has changed just now */
+    if (open && verdict_of(comm, GY_TUNE_INPUT, &it) == GY_SHM_MAP)
+        return GY_SHM_MAP;
+    comm->tuner.mapped = false;
+    int choice = open ? ask(comm, GY_TUNE_INPUT, &it) : GY_SHM_SLOT + ask(comm, GY_TUNE_PUBLISH, &it);
+    return choice == GY_SHM_MAP ? GY_SHM_SLOT : (enum gy_shm_variant)choice; /* the verdict has changed just now */
 }
 
-enum gy_giving gy_ways_shown(struct gyre_request *r)
+enum gy_shm_variant gy_tuner_publish(struct gyre_request *r)
 {
     const struct asked it = asked_of(r, r->in.total * r->element, true);
-    r->comm->ways.mapped = false;
-    return (enum gy_giving)(GY_GIVEN_SLOTS + ask(r->comm, GY_HOW_SHOWN, &it));
+    r->comm->tuner.mapped = false;
+    return (enum gy_shm_variant)(GY_SHM_SLOT + ask(r->comm, GY_TUNE_PUBLISH, &it));
 }
 
 /* Nobody is more than one exchange ahead of its judge, or four where ranks share cores, so what the verdict says here has come so, but
  * for the first of its way. */
-enum gy_giving gy_ways_exchanged(struct gyre_comm *comm, const struct gy_arrival *shape, size_t bytes)
+enum gy_shm_variant gy_tuner_exchange(struct gyre_comm *comm, const struct gy_call_signature *shape, size_t bytes)
 {
     const struct asked it = {
         .collective = (enum gy_collective)shape->collective, .root = (int)shape->root, .bytes = bytes};
-    return (enum gy_giving)(GY_GIVEN_SLOTS + ask(comm, GY_HOW_SHOWN, &it));
+    return (enum gy_shm_variant)(GY_SHM_SLOT + ask(comm, GY_TUNE_PUBLISH, &it));
 }
 
-bool gy_ways_streams(struct gyre_request *r, size_t bytes)
+bool gy_tuner_streams(struct gyre_request *r, size_t bytes)
 {
     const struct asked it = asked_of(r, bytes, false);
-    return r->prefers_slots ? ask(r->comm, GY_HOW_KEPT, &it) == 1 : ask(r->comm, GY_HOW_WRITTEN, &it) == 0;
+    return r->prefers_slots ? ask(r->comm, GY_TUNE_EXCHANGE, &it) == 1 : ask(r->comm, GY_TUNE_OUTPUT, &it) == 0;
 }
 
-void gy_ways_begin(struct gyre_comm *comm)
+void gy_tuner_begin(struct gyre_comm *comm)
 {
-    comm->ways.asks = !comm->ctx->active_first;
-    comm->ways.measured = NULL;
+    comm->tuner.asks = !comm->ctx->active_first;
+    comm->tuner.measured = NULL;
 }
 
 /* How the giver's input has come is in its entry, unless it has gone far ahead; it may also lie in memory of gyre, where a choice
  * was made only if the call said so. -1: that cannot be told. */
 static int has_come(const struct gyre_comm *comm)
 {
-    const struct gy_entry *entry = &comm->control[comm->ways.giver]->entry[comm->sequence % GY_ARRIVALS];
+    const struct gy_entry *entry = &comm->control[comm->tuner.source]->entry[comm->sequence % GY_CALL_SIGNATURES];
     if (atomic_load_explicit(&entry->offered, memory_order_acquire) != comm->sequence)
         return -1;
     struct gy_offer offer = entry->offer;
     gy_fence(memory_order_acquire);
-    bool there = offer.far_input || offer.input;
+    bool there = offer.peer_input || offer.input;
     if (atomic_load_explicit(&entry->offered, memory_order_relaxed) != comm->sequence ||
-        (offer.input && !comm->ways.mapped))
+        (offer.input && !comm->tuner.mapped))
         return -1;
-    int slots = offer.past ? GY_GIVEN_PAST : offer.claimed ? GY_GIVEN_CLAIMED : GY_GIVEN_SLOTS;
-    if (comm->ways.question == GY_HOW_SHOWN)
-        return there ? -1 : slots - GY_GIVEN_SLOTS;
-    return swapped(comm->ways.collective, there ? GY_GIVEN_THERE : slots);
+    int slots = offer.nontemporal ? GY_SHM_SLOT_NT : offer.claimed ? GY_SHM_SLOT_PREFETCHW : GY_SHM_SLOT;
+    if (comm->tuner.decision == GY_TUNE_PUBLISH)
+        return there ? -1 : slots - GY_SHM_SLOT;
+    return sent_ahead(comm->tuner.collective, there ? GY_SHM_MAP : slots);
 }
 
-void gy_ways_end(struct gyre_comm *comm, bool succeeded)
+void gy_tuner_end(struct gyre_comm *comm, bool succeeded)
 {
-    struct gy_ways *ways = &comm->ways;
-    ways->asks = false;
-    if (!ways->measured || !succeeded)
+    struct gy_tuner *tuner = &comm->tuner;
+    tuner->asks = false;
+    if (!tuner->measured || !succeeded)
         return;
-    int64_t took = gy_now() - ways->began;
-    int went = ways->went >= 0 ? ways->went : has_come(comm);
+    int64_t took = gy_now() - tuner->began;
+    int went = tuner->went >= 0 ? tuner->went : has_come(comm);
     if (went >= 0)
-        gy_way_told(ways->measured, ways_of(comm, ways->question), ways->bytes, went, took);
+        gy_tuner_record(tuner->measured, ways_of(comm, tuner->decision), tuner->bytes, went, took);
     else
-        gy_way_untold(ways->measured);
-    struct gy_way *octaves = ways->way[ways->question][ways->collective];
-    if (!ways->measured->trial)
-        gy_ways_spread(octaves);
+        gy_tuner_discard(tuner->measured);
+    struct gy_tuner_entry *octaves = tuner->choice[tuner->decision][tuner->collective];
+    if (!tuner->measured->trial)
+        gy_tuner_spread(octaves);
     uint32_t verdict = 0;
-    for (int o = 0; o < GY_WAY_OCTAVES; o++)
+    for (int o = 0; o < GY_TUNER_OCTAVES; o++)
         verdict |= (uint32_t)now(&octaves[o]) << (2 * o);
-    _Atomic uint32_t *shown = &comm->control[comm->rank]->way[ways->question][ways->collective];
+    _Atomic uint32_t *shown = &comm->control[comm->rank]->choice[tuner->decision][tuner->collective];
     if (verdict != atomic_load_explicit(shown, memory_order_relaxed))
         atomic_store_explicit(shown, verdict, memory_order_relaxed);
 }
 
-void gy_ways_free(struct gyre_comm *comm)
+void gy_tuner_free(struct gyre_comm *comm)
 {
-    for (int q = 0; q < GY_QUESTIONS; q++)
+    for (int q = 0; q < GY_TUNE_DECISIONS; q++)
         for (int c = 0; c < GY_COLLECTIVES; c++)
-            gy_free(comm->ways.way[q][c]);
+            gy_free(comm->tuner.choice[q][c]);
 }

@@ -28,7 +28,7 @@
  *   a trial   some blocking calls of one size by the way in use, then some by each other one; each way counts by its quickest. Of
  *             long calls a program makes few, each of which is worth more: fewer make a trial, and fewer lie between two. The
  *             more a trial has cost, the more calls lie between it and the next
- *   verdict   the number of a way in the judge's window, for a collective and an octave of sizes, which everyone looks at
+ *   verdict   the number of a way in the judge's region, for a collective and an octave of sizes, which everyone looks at
  *
  * A program that makes ten calls of 64 MiB would make nearly all of them in a trial. Three things spare it that:
  *
@@ -59,35 +59,35 @@ struct gy_call;
 struct gyre_request;
 
 /* How what a rank gives comes to the others. */
-enum gy_giving { GY_GIVEN_THERE, GY_GIVEN_SLOTS, GY_GIVEN_PAST, GY_GIVEN_CLAIMED };
+enum gy_shm_variant { GY_SHM_MAP, GY_SHM_SLOT, GY_SHM_SLOT_NT, GY_SHM_SLOT_PREFETCHW };
 
 /* At the launch of an operation for which all ways are open: how had this rank better give? That is a question of private memory,
  * and of memory of gyre if `mapped`. */
-enum gy_giving gy_ways_given(struct gyre_request *request, bool mapped);
+enum gy_shm_variant gy_tuner_input(struct gyre_request *request, bool mapped);
 /* Of a blocking call from or to a root, a vector of so many bytes, for which all ways are open, or not; it is not counted
  * where it had better be offered, as who offers it asks again. */
-enum gy_giving gy_ways_rooted(struct gyre_comm *comm, const struct gy_call *call, size_t bytes, bool open);
+enum gy_shm_variant gy_tuner_rooted(struct gyre_comm *comm, const struct gy_call *call, size_t bytes, bool open);
 /* Likewise of one that goes through slots; and of an exchange of so many bytes (eager.h). */
-enum gy_giving gy_ways_shown(struct gyre_request *request);
-enum gy_giving gy_ways_exchanged(struct gyre_comm *comm, const struct gy_arrival *shape, size_t bytes);
+enum gy_shm_variant gy_tuner_publish(struct gyre_request *request);
+enum gy_shm_variant gy_tuner_exchange(struct gyre_comm *comm, const struct gy_call_signature *shape, size_t bytes);
 /* When an operation begins whose output, so many bytes on this rank, had better be written past the caches if they do not keep it:
  * had it? */
-bool gy_ways_streams(struct gyre_request *request, size_t bytes);
+bool gy_tuner_streams(struct gyre_request *request, size_t bytes);
 /* Around a blocking call, which counts if it has the context to itself when it begins. */
-void gy_ways_begin(struct gyre_comm *comm);
-void gy_ways_end(struct gyre_comm *comm, bool succeeded);
-void gy_ways_free(struct gyre_comm *comm); /* what the communicator has allocated for them */
+void gy_tuner_begin(struct gyre_comm *comm);
+void gy_tuner_end(struct gyre_comm *comm, bool succeeded);
+void gy_tuner_free(struct gyre_comm *comm); /* what the communicator has allocated for them */
 
 /* The rest is for the test. */
 
 /* Counts a call of so many bytes; true: a trial is under way, or the call is watched: how long does it take? */
-bool gy_way_asks(struct gy_way *way, size_t bytes);
+bool gy_tuner_should_measure(struct gy_tuner_entry *choice, size_t bytes);
 /* It has gone by no way of which the trial is, as the other rank cannot go that way or has reasons not to. Returns the way from
  * now on. */
-int gy_way_untold(struct gy_way *way);
+int gy_tuner_discard(struct gy_tuner_entry *choice);
 /* It has taken so long, by the way `went` of `ways`. Returns the way from now on. */
-int gy_way_told(struct gy_way *way, int ways, size_t bytes, int went, int64_t ns);
+int gy_tuner_record(struct gy_tuner_entry *choice, int tuner, size_t bytes, int went, int64_t ns);
 /* Octaves of one collective that have not been judged take over what the nearest one that has been knows. */
-void gy_ways_spread(struct gy_way *octaves);
+void gy_tuner_spread(struct gy_tuner_entry *octaves);
 
 #endif

@@ -21,7 +21,7 @@ static bool is_in_place(const struct gyre_request *r)
     return r->plan->shape.collective == GY_ALL_TO_ALL && r->input == r->output;
 }
 
-void gy_whole_begin(struct gyre_request *r)
+void gy_block_pull_begin(struct gyre_request *r)
 {
     r->whole = !is_in_place(r);
     r->taken.ranks = r->taken.under_way = 0;
@@ -29,19 +29,19 @@ void gy_whole_begin(struct gyre_request *r)
     memset(r->taken.of, 0, ((size_t)r->comm->size + 63) / 64 * sizeof(r->taken.of[0]));
 }
 
-bool gy_whole_reads(const struct gy_step *step)
+bool gy_block_pull_reads(const struct gy_step *step)
 {
     return step->range.width > 0 && (step->kind == GY_EXCHANGE || (step->kind == GY_COLLECT && step->src == GY_WINDOW));
 }
 
-bool gy_whole_has(const struct gyre_request *r, int rank)
+bool gy_block_pull_has(const struct gyre_request *r, int rank)
 {
     return r->whole && (r->taken.of[rank / 64] >> (rank % 64) & 1);
 }
 
-bool gy_whole_is_all(const struct gyre_request *r, const struct gy_step *step)
+bool gy_block_pull_is_all(const struct gyre_request *r, const struct gy_step *step)
 {
-    return r->whole && gy_whole_reads(step) && r->taken.ranks == (step->peer >= 0 ? 1 : r->comm->size - 1);
+    return r->whole && gy_block_pull_reads(step) && r->taken.ranks == (step->peer >= 0 ? 1 : r->comm->size - 1);
 }
 
 static struct block block_of(const struct gyre_request *r, const struct gy_step *step, int rank)
@@ -62,7 +62,7 @@ static bool move(struct gyre_request *r, const struct block *block, int rank)
     if (bytes > 0 && input)
         gy_put(r, block->to + done, input + block->from + done, bytes);
     else if (bytes > 0 &&
-             !gy_mapped_fetch(r, rank, gy_mapped_far_input(r, rank), block->from + done, bytes, block->to + done))
+             !gy_mapped_fetch(r, rank, gy_mapped_peer_input(r, rank), block->from + done, bytes, block->to + done))
         return false;
     r->taken.bytes += bytes;
     return true;
@@ -71,7 +71,7 @@ static bool move(struct gyre_request *r, const struct block *block, int rank)
 static bool take_from(struct gyre_request *r, const struct gy_step *step, int rank)
 {
     struct block block = block_of(r, step, rank);
-    if (!gy_window_verify(r->comm, r->shape.sequence, rank) || !move(r, &block, rank))
+    if (!gy_signature_compare(r->comm, r->shape.sequence, rank) || !move(r, &block, rank))
         return false;
     r->taken.under_way = rank + 1;
     if (r->taken.bytes < block.bytes)
@@ -85,11 +85,11 @@ static bool take_from(struct gyre_request *r, const struct gy_step *step, int ra
 
 static bool is_offered(const struct gyre_request *r, const struct gy_step *step, int rank)
 {
-    return (step->peer < 0 || rank == step->peer) && !gy_whole_has(r, rank) &&
-           (gy_mapped_input(r, rank) || gy_mapped_far_input(r, rank));
+    return (step->peer < 0 || rank == step->peer) && !gy_block_pull_has(r, rank) &&
+           (gy_mapped_input(r, rank) || gy_mapped_peer_input(r, rank));
 }
 
-bool gy_whole_take(struct gyre_request *r, const struct gy_step *step)
+bool gy_block_pull(struct gyre_request *r, const struct gy_step *step)
 {
     int size = r->comm->size;
     if (r->taken.under_way > 0)

@@ -17,14 +17,14 @@
 #include "collectives/engine/request.h"
 
 /* At launch of a collective that may find offers. */
-void gy_whole_begin(struct gyre_request *request);
+void gy_block_pull_begin(struct gyre_request *request);
 /* Does the step move what others have published, or offer? */
-bool gy_whole_reads(const struct gy_step *step);
+bool gy_block_pull_reads(const struct gy_step *step);
 /* A block of somebody who has arrived and offers it, or a piece of a long one; false: there is none now. Each is
  * compared first: not taken where the peer has called something else. */
-bool gy_whole_take(struct gyre_request *request, const struct gy_step *step);
+bool gy_block_pull(struct gyre_request *request, const struct gy_step *step);
 /* Has the block of `rank` been taken? Have those of everyone from whom the step moves anything? */
-bool gy_whole_has(const struct gyre_request *request, int rank);
-bool gy_whole_is_all(const struct gyre_request *request, const struct gy_step *step);
+bool gy_block_pull_has(const struct gyre_request *request, int rank);
+bool gy_block_pull_is_all(const struct gyre_request *request, const struct gy_step *step);
 
 #endif

@@ -24,13 +24,13 @@
  * are GY_CLAIMED_LEAST. */
 #define GY_CLAIMED_MOST 4096
 
-_Static_assert(GY_WINDOW_VECTOR < 1 << 20 && GY_WINDOW_RANKS < 1 << 12, "counts and roots fit the shape word");
+_Static_assert(GY_REGION_VECTOR < 1 << 20 && GY_REGION_RANKS < 1 << 12, "counts and roots fit the shape word");
 _Static_assert(GY_COLLECTIVES <= 16 && GY_DTYPES <= 16, "and so do collectives and types");
 
 #define SEQUENCE_MASK UINT64_C(0xffff)
 
 /* All that two ranks must agree on but the sequence number: no two shapes of direct exchanges share a word. */
-static uint64_t word_of(const struct gy_arrival *shape)
+static uint64_t word_of(const struct gy_call_signature *shape)
 {
     return (uint64_t)(shape->root & 0xfff) << 36 | (uint64_t)shape->op << 28 | (uint64_t)(shape->dtype & 15) << 24 |
            (uint64_t)(shape->collective & 15) << 20 | (shape->count & 0xfffff);
@@ -48,7 +48,7 @@ size_t gy_exchange_blocks(const struct gyre_comm *comm, unsigned collective)
 }
 
 /* Is this rank's contribution read by others, and is there one? Else the buffers may be NULL. */
-static bool gives(const struct gyre_comm *comm, const struct gy_arrival *shape)
+static bool gives(const struct gyre_comm *comm, const struct gy_call_signature *shape)
 {
     if (shape->count == 0)
         return false;
@@ -65,7 +65,7 @@ static bool gives(const struct gyre_comm *comm, const struct gy_arrival *shape)
 
 bool gy_exchange_is_known_best(const struct gy_exchange *it)
 {
-    return it->kind->bytes <= GY_CLAIMED_MOST && it->comm->size == 2 && !it->comm->ctx->crowded &&
+    return it->kind->bytes <= GY_CLAIMED_MOST && it->comm->size == 2 && !it->comm->ctx->oversubscribed &&
            gy_line_gains_by_claims();
 }
 
@@ -84,7 +84,7 @@ static bool together(const struct gy_exchange *it)
 /* Is its vector pushed, or its successor's place prepared, as vectors up to `most` bytes are? */
 static bool worth_pushing(const struct gy_exchange *it, size_t most)
 {
-    return gy_line_can_hand_over() && it->kind->bytes > GY_WINDOW_INLINE && !it->past && it->kind->gives &&
+    return gy_line_can_hand_over() && it->kind->bytes > GY_REGION_INLINE && !it->nontemporal && it->kind->gives &&
            (it->kind->bytes <= most || together(it));
 }
 
@@ -112,7 +112,7 @@ static unsigned char *own_block(const struct gy_exchange *it)
 /* Where lines of a slot are waited for, as where they are neither claimed nor past the caches, two passes are quicker than one. */
 bool gy_exchange_keeps(const struct gy_exchange *it)
 {
-    return it->shape->collective == GY_ALL_GATHER && (it->past || it->claims) && it->input != own_block(it);
+    return it->shape->collective == GY_ALL_GATHER && (it->nontemporal || it->claims) && it->input != own_block(it);
 }
 
 static void put(const struct gy_exchange *it, uint64_t number, size_t from, size_t bytes)
@@ -120,8 +120,8 @@ static void put(const struct gy_exchange *it, uint64_t number, size_t from, size
     unsigned char *place = gy_exchange_payload(it, it->comm->rank, number) + from;
     if (it->kept)
         gy_copy_both(place, it->input + from, own_block(it) + from, it->input + from, bytes,
-                     it->past ? GY_STREAM_DST : 0);
-    else if (it->past)
+                     it->nontemporal ? GY_STREAM_DST : 0);
+    else if (it->nontemporal)
         gy_copy_stream(place, it->input + from, bytes);
     else
         gy_copy(place, it->input + from, bytes);
@@ -135,7 +135,7 @@ static void put_plain(const struct gy_exchange *it, uint64_t number, size_t from
 static void put_vector(const struct gy_exchange *it)
 {
     each_part(it, it->number, put);
-    if (it->past)
+    if (it->nontemporal)
         gy_stream_fence();
 }
 
@@ -169,7 +169,7 @@ void gy_exchange_publish_plain(const struct gy_exchange *it)
 
 void gy_exchange_publish(const struct gy_exchange *it)
 {
-    if (it->kind->bytes <= GY_WINDOW_INLINE) {
+    if (it->kind->bytes <= GY_REGION_INLINE) {
         gy_exchange_publish_line(it);
         return;
     }
@@ -188,7 +188,7 @@ void gy_exchange_prepare(const struct gy_exchange *it)
 
 struct gy_owned gy_exchange_owned_longer(const struct gy_exchange *it)
 {
-    if (it->kind->bytes <= GY_WINDOW_INLINE)
+    if (it->kind->bytes <= GY_REGION_INLINE)
         return (struct gy_owned){.flag = true, .beside = true};
     size_t shown = it->kind->bytes -
                    (it->kind->bytes == it->kind->block ? 0 : it->kind->block); /* my own block is not */
@@ -209,7 +209,7 @@ void gy_exchange_fetch_place(const struct gy_exchange *it)
 
 void gy_exchange_own_vector(struct gyre_comm *comm, const struct gy_call *call)
 {
-    const struct gy_arrival shape = {
+    const struct gy_call_signature shape = {
         .count = call->count, .root = (uint32_t)call->root, .collective = (uint8_t)call->collective};
     const struct gy_exchange_kind kind = gy_exchange_kind_of(comm, &shape, gy_dtype_bytes(call->dtype));
     const struct gy_exchange it = gy_exchange_of(comm, &kind, &shape, comm->inline_started + 1, NULL, NULL);
@@ -229,8 +229,8 @@ struct gy_span gy_exchange_expected_apart(const struct gy_exchange *it, int peer
     if (it->kind->block > GY_EXPECTED || !reads(it, peer))
         return nothing;
     const unsigned char *place = gy_exchange_payload(it, peer, it->number);
-    if (it->kind->bytes <= GY_WINDOW_INLINE)
-        return (struct gy_span){place + GY_TINY_FIRST_LINE, it->kind->bytes - GY_TINY_FIRST_LINE};
+    if (it->kind->bytes <= GY_REGION_INLINE)
+        return (struct gy_span){place + GY_EAGER_FIRST_LINE, it->kind->bytes - GY_EAGER_FIRST_LINE};
     if (gy_line_can_hand_over())
         return nothing;
     size_t skip = it->kind->bytes == it->kind->block ? 0 : (size_t)it->comm->rank * it->kind->block;
@@ -240,17 +240,18 @@ struct gy_span gy_exchange_expected_apart(const struct gy_exchange *it, int peer
 /* Operations with a root may have waited for nobody here: then they are compared as well. */
 static bool all_compared(const struct gyre_comm *comm, uint64_t sequence)
 {
-    const struct gy_arrival *before = &comm->control[comm->rank]->entry[(sequence - 1) % GY_ARRIVALS].arrival;
+    const struct gy_call_signature *before =
+        &comm->control[comm->rank]->entry[(sequence - 1) % GY_CALL_SIGNATURES].signature;
     return comm->compared + 1 == sequence || sequence == 1 || !gy_has_root(before->collective);
 }
 
 enum gy_answer gy_exchange_compare(const struct gy_exchange *it, int peer)
 {
     struct gyre_comm *comm = it->comm;
-    bool same = comm->control[peer]->line[it->number % GY_WINDOW_LINES].shape == gy_exchange_word(it);
+    bool same = comm->control[peer]->line[it->number % GY_REGION_LINES].shape == gy_exchange_word(it);
     if (same && all_compared(comm, it->shape->sequence))
         return GY_YES;
-    if (!gy_window_verify(comm, it->shape->sequence, peer))
+    if (!gy_signature_compare(comm, it->shape->sequence, peer))
         return GY_NO;
     return same ? GY_YES : GY_NOT_YET;
 }
@@ -258,13 +259,13 @@ enum gy_answer gy_exchange_compare(const struct gy_exchange *it, int peer)
 /* The peer has shown exchange `number`, of which this rank may have taken nothing: has it meant the same? */
 static enum gy_answer compare(struct gyre_comm *comm, int peer, uint64_t number)
 {
-    struct gy_window_control *theirs = comm->control[peer];
-    uint64_t mine = comm->control[comm->rank]->line[number % GY_WINDOW_LINES].shape;
-    if (theirs->line[number % GY_WINDOW_LINES].shape == mine)
+    struct gy_region_control *theirs = comm->control[peer];
+    uint64_t mine = comm->control[comm->rank]->line[number % GY_REGION_LINES].shape;
+    if (theirs->line[number % GY_REGION_LINES].shape == mine)
         return GY_YES;
     uint64_t sequence = comm->sequence - ((comm->sequence - (mine >> GY_SEQUENCE_SHIFT)) & SEQUENCE_MASK);
     bool entered = atomic_load_explicit(&theirs->entered, memory_order_acquire) >= sequence;
-    if (!gy_window_verify(comm, sequence, peer))
+    if (!gy_signature_compare(comm, sequence, peer))
         return GY_NO;
     return entered ? GY_YES : GY_NOT_YET; /* entered, and nothing found: it has been written over since */
 }
@@ -313,7 +314,7 @@ static void reduce_at_once(const struct gy_exchange *it, const void *const *sour
 /* The ranks' operands of a reduction, from byte `skip` of the vector on. */
 static void reduce(const struct gy_exchange *it, const struct gy_operation *operation, bool canonical, size_t skip)
 {
-    const void *sources[GY_WINDOW_RANKS];
+    const void *sources[GY_REGION_RANKS];
     for (int p = 0; p < it->comm->size; p++)
         sources[p] = p == it->comm->rank ? it->input + skip : shown(it, p, skip, it->kind->block);
     if (it->kind->kernel && !canonical)
@@ -397,7 +398,7 @@ static void take_parts(const struct gy_exchange *it, const struct gy_operation *
         copy(it, p, it->comm->rank, p);
 }
 
-static gy_take_func take_of(const struct gyre_comm *comm, const struct gy_arrival *shape, bool plain)
+static gy_take_func take_of(const struct gyre_comm *comm, const struct gy_call_signature *shape, bool plain)
 {
     bool root = (int)shape->root == comm->rank;
     gy_take_func takes_vector = plain && comm->size == 2 ? take_pair : take_vector;
@@ -417,7 +418,7 @@ static gy_take_func take_of(const struct gyre_comm *comm, const struct gy_arriva
 }
 
 /* A rank alone has one operand, which no kernel takes. */
-static gy_reduce_kernel kernel_of(const struct gyre_comm *comm, const struct gy_arrival *shape)
+static gy_reduce_kernel kernel_of(const struct gyre_comm *comm, const struct gy_call_signature *shape)
 {
     bool reduces = shape->collective == GY_ALL_REDUCE || shape->collective == GY_REDUCE_SCATTER ||
                    (shape->collective == GY_REDUCE_TO && (int)shape->root == comm->rank);
@@ -434,7 +435,7 @@ static struct gy_ranks without_end(struct gy_ranks ranks, int rank)
     return ranks;
 }
 
-struct gy_exchange_kind gy_exchange_kind_of(const struct gyre_comm *comm, const struct gy_arrival *shape,
+struct gy_exchange_kind gy_exchange_kind_of(const struct gyre_comm *comm, const struct gy_call_signature *shape,
                                             size_t element)
 {
     size_t block = shape->count * element, bytes = block * gy_exchange_blocks(comm, shape->collective);

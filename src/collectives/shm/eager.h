@@ -1,10 +1,10 @@
-/* A direct exchange of short vectors over windows: everyone shows its contribution, waits for everyone's, and takes what the
+/* A direct exchange of short vectors over regions: everyone shows its contribution, waits for everyone's, and takes what the
  * collective gives it. Exchanges have numbers, in the order of their launches, which is the same on every rank.
  *
  *   rank 0   line[k mod 2A]:  | k | shape | payload |  (or vector)  ──▶ everyone loads everyone's line until it says k,
  *   rank 1   line[k mod 2A]:  | k | shape | payload |  (or vector)      then takes what it needs, in rank order
  *
- * Up to GY_WINDOW_INLINE bytes lie beside the flag, up to GY_WINDOW_VECTOR in a place behind. It gives the bits of the
+ * Up to GY_REGION_INLINE bytes lie beside the flag, up to GY_REGION_VECTOR in a place behind. It gives the bits of the
  * direct plans: operands are combined in rank order, or in the canonical tree.
  *
  * Where ranks share cores, a rank waits for those alone of whom it takes something, in a barrier for everyone: the root of a
@@ -13,10 +13,10 @@
  * sooner to look at a line that is written now than to fetch, before the next call, the one by which a peer said that it had come
  * so far. It is nothing to a rank which way the others go.
  *
- * Up to A = GY_WINDOW_AHEAD exchanges are shown before the first of them is complete, so that their lines travel together, and they
+ * Up to A = GY_REGION_AHEAD exchanges are shown before the first of them is complete, so that their lines travel together, and they
  * are completed in the order of their numbers. So who has shown k has completed k - A, and reads nothing up to it any more. There
  * are 2A places, and k is shown when everyone has been seen to have shown k - A, who all have then completed k - 2A, whose place
- * it gets: a rank is A ahead of the slowest at most. A vector of more than GY_WINDOW_SHORT bytes is shown when all before it is
+ * it gets: a rank is A ahead of the slowest at most. A vector of more than GY_REGION_SHORT bytes is shown when all before it is
  * complete here and shown everywhere, and nothing behind it before it is complete itself: that is the same with A = 1, so that
  * two places are enough.
  *
@@ -31,13 +31,14 @@
 #include "core/line.h"
 
 #define GY_EXPECTED_RANKS 8
-#define GY_SEQUENCE_SHIFT 48  /* in the word that tells shapes apart: its last 16 bits are above */
-#define GY_TINY_FIRST_LINE 48 /* bytes of a payload that are there when the flag is */
+#define GY_SEQUENCE_SHIFT 48   /* in the word that tells shapes apart: its last 16 bits are above */
+#define GY_EAGER_FIRST_LINE 48 /* bytes of a payload that are there when the flag is */
 
 /* Field by field, as its places were written: what is read together that was written apart waits until that has left the core,
  * behind lines that peers hold. */
 static inline void gy_exchange_set(struct gy_exchange *it, struct gyre_comm *comm, const struct gy_exchange_kind *kind,
-                                   const struct gy_arrival *shape, uint64_t number, const void *input, void *output)
+                                   const struct gy_call_signature *shape, uint64_t number, const void *input,
+                                   void *output)
 {
     it->comm = comm;
     it->kind = kind;
@@ -46,12 +47,12 @@ static inline void gy_exchange_set(struct gy_exchange *it, struct gyre_comm *com
     it->number = number;
     it->input = input;
     it->output = output;
-    it->past = it->claims = it->kept = false;
+    it->nontemporal = it->claims = it->kept = false;
 }
 
 static inline struct gy_exchange gy_exchange_of(struct gyre_comm *comm, const struct gy_exchange_kind *kind,
-                                                const struct gy_arrival *shape, uint64_t number, const void *input,
-                                                void *output)
+                                                const struct gy_call_signature *shape, uint64_t number,
+                                                const void *input, void *output)
 {
     return (struct gy_exchange){.comm = comm,
                                 .kind = kind,
@@ -84,7 +85,7 @@ enum gy_answer { GY_YES, GY_NO, GY_NOT_YET };
 enum gy_answer gy_exchange_make_room(const struct gy_exchange *it, uint64_t ahead, int *peer_p);
 static inline enum gy_answer gy_exchange_room(const struct gy_exchange *it, int *peer_p)
 {
-    uint64_t ahead = it->kind->bytes > GY_WINDOW_SHORT ? 1 : GY_WINDOW_AHEAD;
+    uint64_t ahead = it->kind->bytes > GY_REGION_SHORT ? 1 : GY_REGION_AHEAD;
     return it->comm->inline_seen + ahead >= it->number ? GY_YES : gy_exchange_make_room(it, ahead, peer_p);
 }
 /* Does its own block of the output, which is not there yet, go there in the pass that shows it? To be asked when it is known how
@@ -107,7 +108,7 @@ struct gy_span {
 struct gy_span gy_exchange_expected_apart(const struct gy_exchange *it, int peer);
 static inline struct gy_span gy_exchange_expected(const struct gy_exchange *it, int peer)
 {
-    return it->kind->bytes <= GY_TINY_FIRST_LINE ? (struct gy_span){0} : gy_exchange_expected_apart(it, peer);
+    return it->kind->bytes <= GY_EAGER_FIRST_LINE ? (struct gy_span){0} : gy_exchange_expected_apart(it, peer);
 }
 static inline void gy_span_expect(struct gy_span span)
 {
@@ -123,7 +124,7 @@ void gy_exchange_prepare(const struct gy_exchange *it);
 
 static inline bool gy_exchange_published(const struct gyre_comm *comm, int peer, uint64_t number)
 {
-    const struct gy_window_line *line = &comm->control[peer]->line[number % GY_WINDOW_LINES];
+    const struct gy_region_line *line = &comm->control[peer]->line[number % GY_REGION_LINES];
     return atomic_load_explicit(&line->sequence, memory_order_acquire) >= number;
 }
 
@@ -135,9 +136,9 @@ static inline struct gy_operation gy_exchange_operation(const struct gy_exchange
 /* Where a rank shows its contribution to exchange `number`. */
 static inline unsigned char *gy_exchange_payload(const struct gy_exchange *it, int rank, uint64_t number)
 {
-    struct gy_window_control *control = it->comm->control[rank];
-    return it->kind->bytes <= GY_WINDOW_INLINE ? control->line[number % GY_WINDOW_LINES].payload
-                                               : gy_window_vector(control, number, it->kind->bytes);
+    struct gy_region_control *control = it->comm->control[rank];
+    return it->kind->bytes <= GY_REGION_INLINE ? control->line[number % GY_REGION_LINES].payload
+                                               : gy_region_vector(control, number, it->kind->bytes);
 }
 
 /* The operands of a pair in the order of their ranks. */
@@ -161,7 +162,7 @@ static inline uint64_t gy_exchange_word(const struct gy_exchange *it)
 
 static inline void gy_exchange_flag(const struct gy_exchange *it)
 {
-    struct gy_window_line *mine = &it->mine->line[it->number % GY_WINDOW_LINES];
+    struct gy_region_line *mine = &it->mine->line[it->number % GY_REGION_LINES];
     mine->shape = gy_exchange_word(it);
     atomic_store_explicit(&mine->sequence, it->number, memory_order_release);
 }
@@ -169,7 +170,7 @@ static inline void gy_exchange_flag(const struct gy_exchange *it)
 static inline void gy_exchange_publish_line(const struct gy_exchange *it)
 {
     if (it->kind->gives)
-        gy_copy(it->mine->line[it->number % GY_WINDOW_LINES].payload, it->input, it->kind->bytes);
+        gy_copy(it->mine->line[it->number % GY_REGION_LINES].payload, it->input, it->kind->bytes);
     gy_exchange_flag(it);
 }
 
@@ -178,14 +179,14 @@ enum gy_answer gy_exchange_compare(const struct gy_exchange *it, int peer);
 static inline enum gy_answer gy_exchange_verify(const struct gy_exchange *it, int peer)
 {
     const struct gyre_comm *comm = it->comm;
-    bool same = comm->control[peer]->line[it->number % GY_WINDOW_LINES].shape == gy_exchange_word(it);
+    bool same = comm->control[peer]->line[it->number % GY_REGION_LINES].shape == gy_exchange_word(it);
     return same && comm->compared + 1 == it->shape->sequence ? GY_YES : gy_exchange_compare(it, peer);
 }
 /* Both at once: has the peer shown it, and does it mean the same? */
 static inline enum gy_answer gy_exchange_look(const struct gy_exchange *it, int peer)
 {
     const struct gyre_comm *comm = it->comm;
-    const struct gy_window_line *line = &comm->control[peer]->line[it->number % GY_WINDOW_LINES];
+    const struct gy_region_line *line = &comm->control[peer]->line[it->number % GY_REGION_LINES];
     if (atomic_load_explicit(&line->sequence, memory_order_acquire) < it->number)
         return GY_NOT_YET;
     bool same = line->shape == gy_exchange_word(it) && comm->compared + 1 == it->shape->sequence;
@@ -193,9 +194,9 @@ static inline enum gy_answer gy_exchange_look(const struct gy_exchange *it, int 
 }
 /* eager_call.c: the whole of one that this rank has found its call to be, from the numbers on, which go into *shape, that the exchange points
  * to. Nothing else is under way, and there is an idle request. */
-gyre_status gy_tiny_exchange(struct gy_exchange *it, struct gy_arrival *shape);
+gyre_status gy_eager_exchange(struct gy_exchange *it, struct gy_call_signature *shape);
 /* The same of a start, beside whatever is under way, with other ranks than this one. */
-struct gyre_request *gy_tiny_begin(struct gy_exchange *it, struct gy_arrival *shape);
+struct gyre_request *gy_eager_begin(struct gy_exchange *it, struct gy_call_signature *shape);
 
 /* Those of whom this rank takes something, or learns that they have come; of all, itself is one. */
 static inline struct gy_ranks gy_exchange_needs(const struct gyre_comm *comm, unsigned collective, int root)
@@ -213,14 +214,14 @@ static inline struct gy_ranks gy_exchange_needs(const struct gyre_comm *comm, un
 /* Those for whom this rank waits, likewise. */
 static inline struct gy_ranks gy_exchange_awaits(const struct gyre_comm *comm, unsigned collective, int root)
 {
-    return comm->ctx->crowded ? gy_exchange_needs(comm, collective, root) : (struct gy_ranks){0, comm->size};
+    return comm->ctx->oversubscribed ? gy_exchange_needs(comm, collective, root) : (struct gy_ranks){0, comm->size};
 }
 
 static inline void gy_exchange_expect_from(const struct gyre_comm *comm, int peer, uint64_t exchanges)
 {
-    const struct gy_window_line *lines = comm->control[peer]->line;
+    const struct gy_region_line *lines = comm->control[peer]->line;
     for (uint64_t next = 1; next <= exchanges; next++)
-        gy_line_expect(&lines[(comm->inline_done + next) % GY_WINDOW_LINES]);
+        gy_line_expect(&lines[(comm->inline_done + next) % GY_REGION_LINES]);
 }
 
 /* One, and so it is not this rank. */
@@ -249,7 +250,7 @@ static inline void gy_exchange_expect_of(const struct gyre_comm *comm, struct gy
 /* A call begins, and may well be a direct exchange; nothing of it has been checked yet. */
 static inline bool gy_exchange_may_begin(const struct gyre_comm *comm, const struct gy_call *call)
 {
-    return comm->window_reserved && call->root >= 0 && call->root < comm->size;
+    return comm->region_reserved && call->root >= 0 && call->root < comm->size;
 }
 
 /* Lines that the call does not look at are left to those who write them. */
@@ -267,20 +268,20 @@ struct gy_owned {
 struct gy_owned gy_exchange_owned_longer(const struct gy_exchange *it);
 static inline struct gy_owned gy_exchange_owned(const struct gy_exchange *it)
 {
-    if (it->kind->bytes <= GY_TINY_FIRST_LINE || !it->kind->gives)
+    if (it->kind->bytes <= GY_EAGER_FIRST_LINE || !it->kind->gives)
         return (struct gy_owned){.flag = true};
     return gy_exchange_owned_longer(it);
 }
 void gy_exchange_fetch_place(const struct gy_exchange *it); /* the vector's, for the exchange's number */
 static inline void gy_exchange_fetch_owned(const struct gy_exchange *it, struct gy_owned owned)
 {
-    const struct gy_window_line *line = &it->mine->line[it->number % GY_WINDOW_LINES];
+    const struct gy_region_line *line = &it->mine->line[it->number % GY_REGION_LINES];
     if (owned.vector)
         gy_exchange_fetch_place(it);
     if (owned.flag) /* the first to be written of two, the last of more */
         gy_line_own(line);
     if (owned.beside)
-        gy_line_own(line->payload + GY_TINY_FIRST_LINE);
+        gy_line_own(line->payload + GY_EAGER_FIRST_LINE);
 }
 
 /* What the call will write there, at its very beginning: a peer that is there already looks at it, and having it back takes as long
@@ -288,13 +289,13 @@ static inline void gy_exchange_fetch_owned(const struct gy_exchange *it, struct 
 void gy_exchange_own_vector(struct gyre_comm *comm, const struct gy_call *call);
 static inline void gy_exchange_own(struct gyre_comm *comm, const struct gy_call *call)
 {
-    if (!gy_exchange_may_begin(comm, call) || call->collective >= GY_SEND_TO || call->count > GY_WINDOW_SHORT ||
+    if (!gy_exchange_may_begin(comm, call) || call->collective >= GY_SEND_TO || call->count > GY_REGION_SHORT ||
         (unsigned)call->dtype >= GY_DTYPES)
         return;
     size_t bytes = call->count * gy_dtype_bytes(call->dtype);
-    if (bytes * (size_t)comm->size <= GY_TINY_FIRST_LINE)
-        gy_line_own(&comm->control[comm->rank]->line[(comm->inline_started + 1) % GY_WINDOW_LINES]);
-    else if (bytes < GY_WINDOW_VECTOR)
+    if (bytes * (size_t)comm->size <= GY_EAGER_FIRST_LINE)
+        gy_line_own(&comm->control[comm->rank]->line[(comm->inline_started + 1) % GY_REGION_LINES]);
+    else if (bytes < GY_REGION_VECTOR)
         gy_exchange_own_vector(comm, call);
 }
 

@@ -1,4 +1,4 @@
-/* Reductions over shared windows, tile by tile: what a tile is made of, from where, and to where.
+/* Reductions over shared regions, tile by tile: what a tile is made of, from where, and to where.
  *
  *   slots of ranks that show what is theirs ─┐
  *   memory that a rank offers, mapped here ───┼─ one pass ──▶ output, others' outputs, result slot
@@ -10,17 +10,18 @@
 #include "collectives/shm/zero_copy.h"
 #include "core/line.h"
 
-#define GY_FAR_BOUNCE (32u << 10) /* bytes of operands that are read through the kernel before they are reduced */
-#define GY_FAR_TILES 8            /* that are read through the kernel at once: entering it takes half a microsecond */
+#define GY_PEER_MEMORY_BOUNCE \
+    (32u << 10)                /* bytes of operands that are read through the kernel before they are reduced */
+#define GY_PEER_MEMORY_TILES 8 /* that are read through the kernel at once: entering it takes half a microsecond */
 
 /* What a reduction of one tile reads and writes. */
 struct operands {
     int size; /* ranks, as far as which the rest is filled */
-    const void *sources[GY_WINDOW_RANKS];
-    bool shown[GY_WINDOW_RANKS];   /* a source is in its rank's slot */
-    uint64_t far[GY_WINDOW_RANKS]; /* where a source is to be read through the kernel, 0: it is in `sources` */
+    const void *sources[GY_REGION_RANKS];
+    bool shown[GY_REGION_RANKS];   /* a source is in its rank's slot */
+    uint64_t far[GY_REGION_RANKS]; /* where a source is to be read through the kernel, 0: it is in `sources` */
     int fars, slots;               /* how many of them are; and how many are in slots, the result included */
-    unsigned char *targets[GY_WINDOW_RANKS + 1];
+    unsigned char *targets[GY_REGION_RANKS + 1];
     struct gy_targets to;
 };
 
@@ -32,20 +33,20 @@ static void find_operands(struct gyre_request *r, const struct gy_step *step, in
     it->fars = it->slots = 0;
     for (int p = 0; p < size; p++) {
         const unsigned char *input = p == rank ? NULL : gy_mapped_input(r, p);
-        it->far[p] = p == rank ? 0 : gy_mapped_far_input(r, p);
+        it->far[p] = p == rank ? 0 : gy_mapped_peer_input(r, p);
         it->fars += it->far[p] != 0;
         it->shown[p] = p != rank && !it->far[p] && !input;
         it->slots += it->shown[p];
         it->sources[p] = p == rank      ? gy_operand_at(r, step->src, b, start)
                          : input        ? input + start * r->element
-                         : it->shown[p] ? gy_window_published(r, p, b, iteration)
+                         : it->shown[p] ? gy_slot_published(r, p, b, iteration)
                                         : NULL;
     }
     it->to = (struct gy_targets){.at = it->targets};
-    bool keeps = gy_mapped_keeps(r, step), first = keeps && r->offer.past; /* those past the caches come first */
+    bool keeps = gy_mapped_keeps(r, step), first = keeps && r->offer.nontemporal; /* those past the caches come first */
     it->slots += keeps;
     if (first)
-        it->targets[it->to.count++] = gy_window_slot_of(r->comm, rank, GY_RESULT, iteration);
+        it->targets[it->to.count++] = gy_slot_of(r->comm, rank, GY_RESULT, iteration);
     if (step->dst != GY_RESULT)
         it->targets[it->to.count++] = gy_operand_at(r, step->dst, b, start);
     for (int p = 0; p < size && step->keep; p++) {
@@ -55,7 +56,7 @@ static void find_operands(struct gyre_request *r, const struct gy_step *step, in
     }
     it->to.streamed = r->stream ? it->to.count : first;
     if (keeps && !first)
-        it->targets[it->to.count++] = gy_window_slot_of(r->comm, rank, GY_RESULT, iteration);
+        it->targets[it->to.count++] = gy_slot_of(r->comm, rank, GY_RESULT, iteration);
 }
 
 /* Where element `at` of the result goes, and the next ones. */
@@ -69,11 +70,11 @@ static struct gy_targets targets_from(const struct gyre_request *r, const struct
 
 static void combine(struct gyre_request *r, const struct gy_step *step, struct operands *it, size_t count)
 {
-    bool claiming = gy_window_claims(r, step);
+    bool claiming = gy_slot_claims(r, step);
     size_t most = claiming ? GY_CLAIMED / r->element : count, n;
     for (size_t at = 0; at < count; at += n) {
-        const void *from[GY_WINDOW_RANKS];
-        unsigned char *to[GY_WINDOW_RANKS + 1];
+        const void *from[GY_REGION_RANKS];
+        unsigned char *to[GY_REGION_RANKS + 1];
         n = gy_min_size(most, count - at);
         for (int p = 0; p < it->size; p++) {
             from[p] = (const unsigned char *)it->sources[p] + at * r->element;
@@ -96,16 +97,17 @@ static bool is_source(const struct operands *it, const void *target)
 /* A single operand goes where the result will be, since every entry into the kernel costs as much as many kilobytes: that is
  * quicker than results written past the caches, too. More of them, or where that place is in use, piece by piece through memory
  * that stays in the first-level cache. */
-static bool gather_far(struct gyre_request *r, struct operands *it, size_t start, size_t count)
+static bool gather_peer_memory(struct gyre_request *r, struct operands *it, size_t start, size_t count)
 {
-    _Static_assert(GY_FAR_BOUNCE / GY_FAR_RANKS >= GY_CACHE_LINE, "each operand has room for a line at least");
-    assert(it->fars <= GY_FAR_RANKS);
-    _Alignas(GY_CACHE_LINE) unsigned char bounce[GY_FAR_BOUNCE];
-    size_t most = GY_FAR_BOUNCE / (size_t)it->fars / GY_CACHE_LINE * GY_CACHE_LINE / r->element, n;
+    _Static_assert(GY_PEER_MEMORY_BOUNCE / GY_PEER_MEMORY_RANKS >= GY_CACHE_LINE,
+                   "each operand has room for a line at least");
+    assert(it->fars <= GY_PEER_MEMORY_RANKS);
+    _Alignas(GY_CACHE_LINE) unsigned char bounce[GY_PEER_MEMORY_BOUNCE];
+    size_t most = GY_PEER_MEMORY_BOUNCE / (size_t)it->fars / GY_CACHE_LINE * GY_CACHE_LINE / r->element, n;
     bool straight = it->fars == 1 && it->to.count > 0 && !is_source(it, it->targets[0]);
     for (size_t at = 0; at < count; at += n) {
-        const void *from[GY_WINDOW_RANKS];
-        unsigned char *to[GY_WINDOW_RANKS + 1], *next = straight ? it->targets[0] : bounce;
+        const void *from[GY_REGION_RANKS];
+        unsigned char *to[GY_REGION_RANKS + 1], *next = straight ? it->targets[0] : bounce;
         n = straight ? count : gy_min_size(most, count - at);
         for (int p = 0; p < it->size; p++) {
             from[p] = it->far[p] ? next : (const unsigned char *)it->sources[p] + at * r->element;
@@ -127,8 +129,8 @@ static bool first_of_many(const struct gyre_request *r, int l, const struct gy_l
                           struct gy_piece *piece_p)
 {
     size_t tile = r->lane[l].tile;
-    *piece_p = gy_layout_piece(layout, b, 1, r->tile * GY_FAR_TILES, tile / GY_FAR_TILES);
-    return tile % GY_FAR_TILES == 0;
+    *piece_p = gy_layout_piece(layout, b, 1, r->tile * GY_PEER_MEMORY_TILES, tile / GY_PEER_MEMORY_TILES);
+    return tile % GY_PEER_MEMORY_TILES == 0;
 }
 
 /* Several tiles of every slice. */
@@ -140,13 +142,13 @@ static bool gather_all(struct gyre_request *r, const struct gy_step *step, int l
         if (!first_of_many(r, l, &r->in, b, &piece) || piece.count == 0)
             continue;
         find_operands(r, step, b, 0, piece.start, &it);
-        if (it.fars > 0 && !gather_far(r, &it, piece.start, piece.count))
+        if (it.fars > 0 && !gather_peer_memory(r, &it, piece.start, piece.count))
             return false;
     }
     return true;
 }
 
-bool gy_window_gather(struct gyre_request *r, const struct gy_step *step, int l, uint64_t iteration)
+bool gy_slot_gather(struct gyre_request *r, const struct gy_step *step, int l, uint64_t iteration)
 {
     if (gy_mapped_takes_all(r))
         return gather_all(r, step, l);
@@ -158,18 +160,18 @@ bool gy_window_gather(struct gyre_request *r, const struct gy_step *step, int l,
     if (it.fars > 0 && it.slots == 0 && !first_of_many(r, l, &r->in, step->range.lo, &piece))
         return true;
     if (it.fars > 0)
-        return gather_far(r, &it, piece.start, piece.count);
+        return gather_peer_memory(r, &it, piece.start, piece.count);
     combine(r, step, &it, piece.count);
     return true;
 }
 
-bool gy_window_gather_whole(struct gyre_request *r, int l)
+bool gy_slot_gather_whole(struct gyre_request *r, int l)
 {
     const struct gy_step *step = &r->plan->step[r->plan->lane[l].first];
     struct operands it; /* as far as there are ranks */
     find_operands(r, step, step->range.lo, 0, 0, &it);
     if (it.fars > 0)
-        return gather_far(r, &it, 0, r->in.total);
+        return gather_peer_memory(r, &it, 0, r->in.total);
     gy_combine_into(&r->operation, r->canonical, it.to, it.sources, r->comm->size, r->in.total);
     return true;
 }

@@ -1,11 +1,11 @@
-/* The steps over shared windows.
+/* The steps over shared regions.
  *
- *   rank i:  publish  window[i][slot] = my tile            counter 0 of i ──▶ everyone
- *            gather   dst = reduce over window[*][slot]    counter 1 of i ──▶ everyone: slot is free; result is there
+ *   rank i:  publish  region[i][slot] = my tile            counter 0 of i ──▶ everyone
+ *            gather   dst = reduce over region[*][slot]    counter 1 of i ──▶ everyone: slot is free; result is there
  *            collect  dst = result[*][slot]                counter 2 of i ──▶ everyone: result slot may be reused
  *
  * Counters have one writer, only grow, and count iterations through the life of the communicator: a slot is (counter
- * mod GY_WINDOW_SLOTS). A counter is stored with release after the data that it announces, and read with acquire before
+ * mod GY_REGION_SLOTS). A counter is stored with release after the data that it announces, and read with acquire before
  * the data is touched. Tiny vectors skip the slots: see eager_call.c; what gathers is in slot_reduce.c; shared operands are used in place: see zero_copy.h. Outputs
  * that outgrow the cache are written past it, and slots where that is quicker (autotune.h): a fence stands between that and the
  * counter. */
@@ -40,11 +40,11 @@ static bool sleeps(const struct gyre_comm *comm, int rank)
     return atomic_load_explicit(&comm->standing[rank]->sleeping, memory_order_relaxed) != 0;
 }
 
-static __attribute__((noinline)) void ring_bells(const struct gyre_comm *comm)
+static __attribute__((noinline)) void ring_doorbells(const struct gyre_comm *comm)
 {
     for (int p = 0; p < comm->size; p++)
         if (p != comm->rank && sleeps(comm, p))
-            gy_segment_ring_bell(comm->ctx->segment, local_of(comm, p));
+            gy_segment_ring_doorbell(comm->ctx->segment, local_of(comm, p));
 }
 
 static inline bool any_sleeps(const struct gyre_comm *comm)
@@ -58,11 +58,11 @@ static inline bool any_sleeps(const struct gyre_comm *comm)
 }
 
 /* Most often nobody does. */
-void gy_window_wake(const struct gyre_comm *comm)
+void gy_slot_wake(const struct gyre_comm *comm)
 {
     gy_segment_fence(comm->ctx->segment);
     if (any_sleeps(comm))
-        ring_bells(comm);
+        ring_doorbells(comm);
 }
 
 /* As long as the slot has room for, since ranks that share a core change places at every few tiles; but no longer than what
@@ -70,32 +70,32 @@ void gy_window_wake(const struct gyre_comm *comm)
  * one may be on its way while the other is made. In a reduction everyone makes while everyone waits, and halves are of no use;
  * but between two ranks as many tiles as there are slots keep what lies in the slots in the cores' own caches, and what one of
  * them gives is taken while it goes on giving. */
-size_t gy_window_tile(const struct gyre_comm *comm, const struct gy_plan *plan, size_t block, size_t element)
+size_t gy_slot_tile(const struct gyre_comm *comm, const struct gy_plan *plan, size_t block, size_t element)
 {
     enum gy_collective collective = plan->shape.collective;
-    size_t slot = gy_segment_window_bytes(comm->ctx->segment) / (2 * GY_WINDOW_SLOTS);
+    size_t slot = gy_segment_region_bytes(comm->ctx->segment) / (2 * GY_REGION_SLOTS);
     size_t most = plan->side_by_side > 1 ? slot / (size_t)plan->side_by_side : slot;
     size_t least = gy_max_size(block / 2, most / 2);
     if (collective == GY_ALL_REDUCE || collective == GY_REDUCE_SCATTER)
-        least = comm->size > 2 ? most : gy_max_size(block / GY_WINDOW_SLOTS, GY_TILE_LEAST);
-    else if (gy_has_root(collective) && plan->one_shot && comm->size == 2 && !comm->ctx->crowded)
-        least = gy_max_size(block / GY_WINDOW_SLOTS, GY_TILE_ROOTED);
+        least = comm->size > 2 ? most : gy_max_size(block / GY_REGION_SLOTS, GY_TILE_LEAST);
+    else if (gy_has_root(collective) && plan->one_shot && comm->size == 2 && !comm->ctx->oversubscribed)
+        least = gy_max_size(block / GY_REGION_SLOTS, GY_TILE_ROOTED);
     size_t bytes = gy_min_size(gy_min_size(most, GY_TILE_MOST), least);
     bytes = bytes >= 128 ? bytes & ~(size_t)63 : bytes;
     return gy_max_size(1, bytes / element);
 }
 
-unsigned char *gy_window_slot_of(const struct gyre_comm *comm, int rank, enum gy_space space, uint64_t iteration)
+unsigned char *gy_slot_of(const struct gyre_comm *comm, int rank, enum gy_space space, uint64_t iteration)
 {
-    size_t slot = gy_segment_window_bytes(comm->ctx->segment) / (2 * GY_WINDOW_SLOTS);
-    size_t index = (size_t)(iteration % GY_WINDOW_SLOTS) + (space == GY_RESULT ? GY_WINDOW_SLOTS : 0);
-    return gy_segment_window_data(comm->ctx->segment, local_of(comm, rank), comm->window) + index * slot;
+    size_t slot = gy_segment_region_bytes(comm->ctx->segment) / (2 * GY_REGION_SLOTS);
+    size_t index = (size_t)(iteration % GY_REGION_SLOTS) + (space == GY_RESULT ? GY_REGION_SLOTS : 0);
+    return gy_segment_region_data(comm->ctx->segment, local_of(comm, rank), comm->region) + index * slot;
 }
 
 static bool verify_everyone(struct gyre_request *r)
 {
     for (int p = 0; p < r->comm->size && !r->verified; p++)
-        if (p != r->comm->rank && !gy_window_verify(r->comm, r->shape.sequence, p))
+        if (p != r->comm->rank && !gy_signature_compare(r->comm, r->shape.sequence, p))
             return false;
     r->verified = true;
     return true;
@@ -110,7 +110,7 @@ static bool outgrows(struct gyre_request *r)
     const struct gy_plan *plan = r->plan;
     enum gy_collective collective = plan->shape.collective;
     bool reduces = collective == GY_ALL_REDUCE || collective == GY_REDUCE_SCATTER || collective == GY_REDUCE_TO;
-    bool exchanges = collective == GY_ALL_TO_ALL && r->comm->ctx->crowded;
+    bool exchanges = collective == GY_ALL_TO_ALL && r->comm->ctx->oversubscribed;
     size_t begin = gy_layout_start(&r->out, plan->output_lo);
     size_t end = gy_layout_start(&r->out, plan->output_lo + plan->output_blocks);
     size_t bytes = (end - begin) * r->element, input = r->input == r->output ? 0 : r->in.total * r->element;
@@ -118,21 +118,21 @@ static bool outgrows(struct gyre_request *r)
     if (exchanges && cache > 0 && all > cache)
         return true;
     if (exchanges && cache > 0 && all > cache / 4 * 3 && !r->offer.input)
-        return gy_ways_streams(r, bytes);
+        return gy_tuner_streams(r, bytes);
     if (!reduces || bytes < GY_STREAM_REDUCED)
         return bytes >= GY_STREAM_COPIED;
-    return all > cache / 4 * 3 || gy_ways_streams(r, bytes);
+    return all > cache / 4 * 3 || gy_tuner_streams(r, bytes);
 }
 
 /* Memory is read while it is written where a tile is shown in the pass that takes another one. What is kept in the caches gains
  * nothing by it, and who has a core of its own has nobody to wait for in between. */
 static bool exchanges_in_one_pass(const struct gyre_request *r)
 {
-    return r->plan->shape.collective == GY_ALL_TO_ALL && r->comm->ctx->crowded && r->stream && !r->offer.input &&
-           !r->offer.far_input;
+    return r->plan->shape.collective == GY_ALL_TO_ALL && r->comm->ctx->oversubscribed && r->stream && !r->offer.input &&
+           !r->offer.peer_input;
 }
 
-gyre_status gy_window_begin(struct gyre_request *r)
+gyre_status gy_slot_begin(struct gyre_request *r)
 {
     struct gyre_comm *comm = r->comm;
     r->begun = true;
@@ -140,23 +140,23 @@ gyre_status gy_window_begin(struct gyre_request *r)
     gy_cores_tell(comm->ctx);
     r->stream = outgrows(r);
     r->one_pass = exchanges_in_one_pass(r);
-    r->window_base = comm->window_base;
-    comm->window_base += gy_layout_tiles(gy_layout_longest(&r->in, 1), r->tile);
+    r->region_base = comm->region_base;
+    comm->region_base += gy_layout_tiles(gy_layout_longest(&r->in, 1), r->tile);
     return GYRE_SUCCESS;
 }
 
 /* What is known afterwards is all that they have done, not just what is asked for: that a slot is free need not be looked up, in lines
  * that come from other cores, before it is used once more. */
-static bool look_at_everyone(struct gyre_request *r, struct gy_lane_state *lane, int window_lane, uint64_t target)
+static bool look_at_everyone(struct gyre_request *r, struct gy_lane_state *lane, int region_lane, uint64_t target)
 {
     struct gyre_comm *comm = r->comm;
     if (lane->everyone == 0)
         lane->everyone_done = UINT64_MAX;
     for (; lane->everyone < comm->size; lane->everyone++) {
-        const struct gy_window_control *peer = comm->control[lane->everyone];
+        const struct gy_region_control *peer = comm->control[lane->everyone];
         if (lane->everyone == comm->rank)
             continue;
-        uint64_t done = atomic_load_explicit(&peer->lane[window_lane].progress, memory_order_acquire);
+        uint64_t done = atomic_load_explicit(&peer->lane[region_lane].progress, memory_order_acquire);
         if (done < target) {
             r->waiting_for = lane->everyone;
             return false;
@@ -164,22 +164,22 @@ static bool look_at_everyone(struct gyre_request *r, struct gy_lane_state *lane,
         lane->everyone_done = done < lane->everyone_done ? done : lane->everyone_done;
     }
     lane->everyone = 0;
-    comm->known[window_lane] = lane->everyone_done;
+    comm->known[region_lane] = lane->everyone_done;
     return true;
 }
 
-bool gy_window_everyone(struct gyre_request *r, int l, const struct gy_step *step, int window_lane, uint64_t target)
+bool gy_slot_everyone(struct gyre_request *r, int l, const struct gy_step *step, int region_lane, uint64_t target)
 {
     struct gyre_comm *comm = r->comm;
-    bool ours = target > r->window_base; /* progress in this collective: the peer's arrival is there as well */
+    bool ours = target > r->region_base; /* progress in this collective: the peer's arrival is there as well */
     if (step->peer >= 0) {
-        const struct gy_window_control *peer = comm->control[step->peer];
+        const struct gy_region_control *peer = comm->control[step->peer];
         r->waiting_for = step->peer;
         return step->peer == comm->rank ||
-               (atomic_load_explicit(&peer->lane[window_lane].progress, memory_order_acquire) >= target &&
-                (!ours || gy_window_verify(comm, r->shape.sequence, step->peer)));
+               (atomic_load_explicit(&peer->lane[region_lane].progress, memory_order_acquire) >= target &&
+                (!ours || gy_signature_compare(comm, r->shape.sequence, step->peer)));
     }
-    if (comm->known[window_lane] < target && !look_at_everyone(r, &r->lane[l], window_lane, target))
+    if (comm->known[region_lane] < target && !look_at_everyone(r, &r->lane[l], region_lane, target))
         return false;
     return !ours || r->verified || verify_everyone(r);
 }
@@ -196,17 +196,17 @@ static int reader_of(const struct gyre_request *r, const struct gy_step *step, i
 static bool goes_past(const struct gyre_request *r, const struct gy_step *step, int32_t b)
 {
     int reader = reader_of(r, step, b);
-    return r->offer.past && (reader < 0 || !gy_cores_same(r->comm, reader));
+    return r->offer.nontemporal && (reader < 0 || !gy_cores_same(r->comm, reader));
 }
 
 /* Past the caches a copy that stays in them costs little beside; where lines are claimed that is so if both have one source. */
-bool gy_window_keeps_own(const struct gyre_request *r)
+bool gy_slot_keeps_own(const struct gyre_request *r)
 {
     int rank = r->comm->rank;
     enum gy_collective collective = r->plan->shape.collective;
-    bool gathers = collective == GY_ALL_GATHER && (r->offer.past || r->offer.claimed),
-         exchanges = collective == GY_ALL_TO_ALL && r->comm->size == 2 && r->offer.past;
-    return r->plan->window && (gathers || exchanges) && !r->offer.input && !r->offer.far_input &&
+    bool gathers = collective == GY_ALL_GATHER && (r->offer.nontemporal || r->offer.claimed),
+         exchanges = collective == GY_ALL_TO_ALL && r->comm->size == 2 && r->offer.nontemporal;
+    return r->plan->shm && (gathers || exchanges) && !r->offer.input && !r->offer.peer_input &&
            gy_operand_at(r, GY_INPUT, rank, gy_layout_start(&r->in, rank)) !=
                gy_operand_at(r, GY_OUTPUT, rank, gy_layout_start(&r->out, rank));
 }
@@ -216,7 +216,7 @@ struct moved {
     unsigned char *to;
     const unsigned char *from;
     size_t bytes;
-    bool past; /* the caches, into a slot */
+    bool nontemporal; /* the caches, into a slot */
 };
 
 /* A piece of block b, which the lane publishes now. */
@@ -224,11 +224,11 @@ static struct moved shown_to(const struct gyre_request *r, const struct gy_step 
 {
     struct gy_piece piece = gy_layout_piece(&r->in, b, 1, r->tile, r->lane[l].tile);
     size_t place = step->range.width == 1 ? 0 : (size_t)(b < r->comm->rank ? b : b - 1) * r->tile * r->element;
-    return (struct moved){
-        .to = gy_window_slot_of(r->comm, r->comm->rank, GY_WINDOW, r->window_base + r->lane[l].iteration) + place,
-        .from = gy_operand_at(r, step->src, b, piece.start),
-        .bytes = piece.count * r->element,
-        .past = goes_past(r, step, b)};
+    return (struct moved){.to = gy_slot_of(r->comm, r->comm->rank, GY_WINDOW, r->region_base + r->lane[l].iteration) +
+                                place,
+                          .from = gy_operand_at(r, step->src, b, piece.start),
+                          .bytes = piece.count * r->element,
+                          .nontemporal = goes_past(r, step, b)};
 }
 
 /* Likewise of this rank's own block into the output, which need not be as long. */
@@ -245,27 +245,27 @@ static struct moved kept(const struct gyre_request *r, int l)
 static void show(const struct moved *it)
 {
     if (it->bytes > 0)
-        (it->past ? gy_copy_stream : gy_copy)(it->to, it->from, it->bytes);
+        (it->nontemporal ? gy_copy_stream : gy_copy)(it->to, it->from, it->bytes);
 }
 
 /* A piece into a slot and one into the output in one pass: what surely goes past the caches comes first. */
 static void show_and_put(const struct gyre_request *r, const struct moved *shown, const struct moved *put)
 {
     size_t both = gy_min_size(shown->bytes, put->bytes);
-    if (shown->past)
+    if (shown->nontemporal)
         gy_copy_both(shown->to, shown->from, put->to, put->from, both,
                      GY_STREAM_DST | (r->stream ? GY_STREAM_DST2 : 0));
     else
         gy_copy_both(put->to, put->from, shown->to, shown->from, both, r->stream ? GY_STREAM_DST : 0);
-    show(&(struct moved){shown->to + both, shown->from + both, shown->bytes - both, shown->past});
+    show(&(struct moved){shown->to + both, shown->from + both, shown->bytes - both, shown->nontemporal});
     gy_put(r, put->to + both, put->from + both, put->bytes - both);
 }
 
 static void publish(struct gyre_request *r, const struct gy_step *step, int l)
 {
-    if (r->offer.input || r->offer.far_input) /* they read it where it is */
+    if (r->offer.input || r->offer.peer_input) /* they read it where it is */
         return;
-    bool keeps = gy_window_keeps_own(r);
+    bool keeps = gy_slot_keeps_own(r);
     for (int32_t i = 0; i < step->range.width; i++) {
         int32_t b = step->range.lo + i;
         if (step->range.width > 1 && b == r->comm->rank)
@@ -278,13 +278,13 @@ static void publish(struct gyre_request *r, const struct gy_step *step, int l)
     }
 }
 
-const unsigned char *gy_window_published(const struct gyre_request *r, int p, int32_t b, uint64_t iteration)
+const unsigned char *gy_slot_published(const struct gyre_request *r, int p, int32_t b, uint64_t iteration)
 {
     size_t place = r->plan->blocks == 1 ? 0 : (size_t)(b < p ? b : b - 1) * r->tile * r->element;
-    return gy_window_slot_of(r->comm, p, GY_WINDOW, iteration) + place;
+    return gy_slot_of(r->comm, p, GY_WINDOW, iteration) + place;
 }
 
-bool gy_window_claims(const struct gyre_request *r, const struct gy_step *step)
+bool gy_slot_claims(const struct gyre_request *r, const struct gy_step *step)
 {
     enum gy_collective collective = r->plan->shape.collective;
     bool alone = r->comm->size == 2 || step->kind == GY_EXCHANGE || (step->kind == GY_GATHER && !r->plan->one_shot) ||
@@ -296,7 +296,7 @@ bool gy_window_claims(const struct gyre_request *r, const struct gy_step *step)
 static void put_shown(const struct gyre_request *r, const struct gy_step *step, unsigned char *to,
                       const unsigned char *slot, size_t bytes)
 {
-    bool claiming = gy_window_claims(r, step);
+    bool claiming = gy_slot_claims(r, step);
     if (claiming && !r->stream) {
         gy_copy_claim(to, slot, bytes);
         return;
@@ -310,10 +310,10 @@ static void put_shown(const struct gyre_request *r, const struct gy_step *step, 
     }
 }
 
-bool gy_window_idle(const struct gyre_request *r, const struct gy_step *step)
+bool gy_slot_idle(const struct gyre_request *r, const struct gy_step *step)
 {
     if (step->kind == GY_PUBLISH)
-        return r->offer.input != 0 || r->offer.far_input != 0;
+        return r->offer.input != 0 || r->offer.peer_input != 0;
     return step->kind == GY_GATHER && !gy_mapped_keeps(r, step);
 }
 
@@ -325,13 +325,13 @@ static bool collect_from(struct gyre_request *r, const struct gy_step *step, int
     size_t bytes = piece->count * r->element, within = (piece->start - gy_layout_start(&r->in, b)) * r->element;
     const unsigned char *whole = step->src == GY_RESULT ? gy_mapped_output(r, from) : NULL;
     const unsigned char *block = step->src == GY_WINDOW ? gy_mapped_input(r, from) : NULL;
-    uint64_t far = step->src == GY_WINDOW ? gy_mapped_far_input(r, from) : 0;
+    uint64_t far = step->src == GY_WINDOW ? gy_mapped_peer_input(r, from) : 0;
     if (far)
         return gy_mapped_fetch(r, from, far, within, bytes, to);
     if (whole || block)
         gy_put(r, to, whole ? whole + piece->start * r->element : block + within, bytes);
     else
-        put_shown(r, step, to, gy_window_slot_of(r->comm, from, step->src, iteration), bytes);
+        put_shown(r, step, to, gy_slot_of(r->comm, from, step->src, iteration), bytes);
     return true;
 }
 
@@ -343,7 +343,7 @@ static bool collect(struct gyre_request *r, const struct gy_step *step, int l, u
     int32_t end = step->peer >= 0 ? step->range.lo + step->range.width : r->plan->blocks;
     for (int32_t b = first; b < end && step->range.width > 0; b++) {
         int from = step->peer >= 0 ? step->peer : b;
-        if (from == r->comm->rank || gy_whole_has(r, from))
+        if (from == r->comm->rank || gy_block_pull_has(r, from))
             continue;
         struct gy_piece piece = gy_layout_piece(&r->in, b, 1, r->tile, r->lane[l].tile);
         if (piece.count > 0 && !collect_from(r, step, from, b, &piece, iteration))
@@ -352,17 +352,17 @@ static bool collect(struct gyre_request *r, const struct gy_step *step, int l, u
     return true;
 }
 
-/* In one pass tile t + GY_WINDOW_LEAD is shown while tile t is taken. Who has shown tile t so has taken tile t - GY_WINDOW_LEAD:
+/* In one pass tile t + GY_REGION_LEAD is shown while tile t is taken. Who has shown tile t so has taken tile t - GY_REGION_LEAD:
  * where everyone does, the slot is free. */
-#define GY_WINDOW_LEAD (GY_WINDOW_SLOTS / 2)
+#define GY_REGION_LEAD (GY_REGION_SLOTS / 2)
 
 enum { PUBLISH_LANE, EXCHANGE_LANE }; /* of the plan of an all_to_all */
 
-bool gy_window_follows(const struct gyre_request *r, const struct gy_step *step)
+bool gy_slot_follows(const struct gyre_request *r, const struct gy_step *step)
 {
     const struct gy_lane_state *lane = r->lane;
     return r->one_pass && step->kind == GY_PUBLISH && !lane[EXCHANGE_LANE].exhausted &&
-           lane[PUBLISH_LANE].iteration >= lane[EXCHANGE_LANE].iteration + GY_WINDOW_LEAD;
+           lane[PUBLISH_LANE].iteration >= lane[EXCHANGE_LANE].iteration + GY_REGION_LEAD;
 }
 
 /* What the lane that publishes has left to the one that takes; NULL: nothing, or its slot is not free: that is not waited for here. */
@@ -370,7 +370,7 @@ static const struct gy_step *left_to_show(struct gyre_request *r)
 {
     const struct gy_lane_state *lane = &r->lane[PUBLISH_LANE];
     const struct gy_step *step = &r->plan->step[lane->step];
-    bool left = r->one_pass && !lane->exhausted && gy_window_follows(r, step);
+    bool left = r->one_pass && !lane->exhausted && gy_slot_follows(r, step);
     return left && gy_needs_met(r, PUBLISH_LANE, step, lane->lane_round, lane->tile) ? step : NULL;
 }
 
@@ -380,7 +380,7 @@ static bool find_piece(struct gyre_request *r, const struct gy_step *step, int l
     int32_t b = step->peer >= 0 ? step->range.lo : p;
     struct gy_piece piece = gy_layout_piece(&r->out, b, 1, r->tile, r->lane[l].tile);
     const unsigned char *input = gy_mapped_input(r, p);
-    uint64_t far = gy_mapped_far_input(r, p);
+    uint64_t far = gy_mapped_peer_input(r, p);
     unsigned char *to = gy_operand_at(r, step->dst, b, piece.start);
     size_t bytes = piece.count * r->element;
     size_t mine = (gy_layout_start(&r->in, r->comm->rank) + piece.start - gy_layout_start(&r->out, b)) * r->element;
@@ -389,7 +389,7 @@ static bool find_piece(struct gyre_request *r, const struct gy_step *step, int l
     if (bytes > 0 && input)
         gy_put(r, to, input + mine, bytes);
     else if (bytes > 0 && !far)
-        *put_p = (struct moved){to, gy_window_published(r, p, r->comm->rank, r->window_base + r->lane[l].iteration),
+        *put_p = (struct moved){to, gy_slot_published(r, p, r->comm->rank, r->region_base + r->lane[l].iteration),
                                 bytes, false};
     return true;
 }
@@ -401,7 +401,7 @@ static bool exchange(struct gyre_request *r, const struct gy_step *step, int l, 
         struct moved put = {.bytes = 0}, shown;
         if (p == r->comm->rank || (step->peer >= 0 && p != step->peer))
             continue;
-        if (!gy_whole_has(r, p) && !find_piece(r, step, l, p, &put))
+        if (!gy_block_pull_has(r, p) && !find_piece(r, step, l, p, &put))
             return false;
         if (shows) {
             shown = shown_to(r, shows, PUBLISH_LANE, p);
@@ -418,30 +418,30 @@ static bool exchange(struct gyre_request *r, const struct gy_step *step, int l, 
 
 static void announce(struct gyre_request *r, int l)
 {
-    int shared = r->plan->lane[l].window_lane;
-    struct gy_window_control *mine = r->comm->control[r->comm->rank];
-    uint64_t after = r->window_base + r->lane[l].iteration + 1;
+    int shared = r->plan->lane[l].region_lane;
+    struct gy_region_control *mine = r->comm->control[r->comm->rank];
+    uint64_t after = r->region_base + r->lane[l].iteration + 1;
     if (shared < 0)
         return;
     assert(atomic_load_explicit(&mine->lane[shared].progress, memory_order_relaxed) <= after);
     atomic_store_explicit(&mine->lane[shared].progress, after, memory_order_release);
 }
 
-bool gy_window_step(struct gyre_request *r, int l)
+bool gy_slot_step(struct gyre_request *r, int l)
 {
     struct gy_lane_state *lane = &r->lane[l], *led = &r->lane[PUBLISH_LANE];
     const struct gy_step *step = &r->plan->step[lane->step], *shows = NULL;
-    uint64_t iteration = r->window_base + lane->iteration;
+    uint64_t iteration = r->region_base + lane->iteration;
     bool moved = true;
     switch (step->kind) {
     case GY_PUBLISH: publish(r, step, l); break;
-    case GY_GATHER: moved = gy_window_gather(r, step, l, iteration); break;
+    case GY_GATHER: moved = gy_slot_gather(r, step, l, iteration); break;
     case GY_COLLECT: moved = collect(r, step, l, iteration); break;
     default: moved = exchange(r, step, l, shows = left_to_show(r));
     }
     if (!moved)
         return false;
-    if (r->stream || r->offer.past)
+    if (r->stream || r->offer.nontemporal)
         gy_stream_fence();
     announce(r, l);
     if (shows) {
@@ -449,30 +449,30 @@ bool gy_window_step(struct gyre_request *r, int l)
         gy_lane_done(led, led->lane_round, led->tile, led->tiles);
         gy_lane_next(r, PUBLISH_LANE);
     }
-    if (r->plan->lane[l].window_lane >= 0)
-        gy_window_wake(r->comm);
+    if (r->plan->lane[l].region_lane >= 0)
+        gy_slot_wake(r->comm);
     return true;
 }
 
-uint64_t gy_window_after(const struct gyre_request *r)
+uint64_t gy_slot_after(const struct gyre_request *r)
 {
-    return r->window_base + gy_layout_tiles(gy_layout_longest(&r->in, 1), r->tile);
+    return r->region_base + gy_layout_tiles(gy_layout_longest(&r->in, 1), r->tile);
 }
 
-bool gy_window_end(struct gyre_request *r)
+bool gy_slot_end(struct gyre_request *r)
 {
-    struct gy_window_control *mine = r->comm->control[r->comm->rank];
-    uint64_t after = gy_window_after(r);
+    struct gy_region_control *mine = r->comm->control[r->comm->rank];
+    uint64_t after = gy_slot_after(r);
     bool changed = false;
     if (r->stream) /* for the caller's other threads */
         gy_stream_fence();
-    for (int w = 0; w < GY_WINDOW_LANES; w++) {
+    for (int w = 0; w < GY_REGION_LANES; w++) {
         if (atomic_load_explicit(&mine->lane[w].progress, memory_order_relaxed) == after)
             continue;
         atomic_store_explicit(&mine->lane[w].progress, after, memory_order_release);
         changed = true;
     }
     if (changed)
-        gy_window_wake(r->comm);
+        gy_slot_wake(r->comm);
     return gy_mapped_quiet(r, after);
 }

@@ -18,9 +18,11 @@
 
 #define GY_PAST_LEAST 4096 /* bytes of a vector from which on slots may be better written past the caches, or claimed */
 
-#define GY_FAR_ALL_RANKS 2   /* at most, each of which reads all of all operands */
-#define GY_FAR_PROVED 65536u /* bytes of an input from which on it is tried whether the kernel reads it, in half a µs */
-#define GY_FAR_LEAST 16384u  /* bytes that a rank reads of another: below, entering the kernel costs more than a copy */
+#define GY_PEER_MEMORY_ALL_RANKS 2 /* at most, each of which reads all of all operands */
+#define GY_PEER_MEMORY_PROVED \
+    65536u /* bytes of an input from which on it is tried whether the kernel reads it, in half a µs */
+#define GY_PEER_MEMORY_LEAST \
+    16384u /* bytes that a rank reads of another: below, entering the kernel costs more than a copy */
 
 static uint64_t place_of(const struct gyre_request *r, const void *memory, size_t elements)
 {
@@ -48,7 +50,7 @@ static size_t input_elements(const struct gyre_request *r)
 /* What a plan publishes for all at once is too short to be worth it, but for what a root gives, or is given. */
 static bool offers(const struct gy_plan *plan)
 {
-    return plan->window && (plan->side_by_side > 0 || gy_has_root(plan->shape.collective));
+    return plan->shm && (plan->side_by_side > 0 || gy_has_root(plan->shape.collective));
 }
 
 /* Is it better shared by those who have it and those who take it? */
@@ -64,19 +66,20 @@ static bool is_shared_work(const struct gyre_request *r)
 /* Bytes of a vector from which on it is worth it. */
 static size_t least_of(const struct gyre_request *r)
 {
-    return r->plan->one_shot && !r->comm->ctx->crowded ? GY_ROOTED_LEAST : GY_OFFER_LEAST;
+    return r->plan->one_shot && !r->comm->ctx->oversubscribed ? GY_ROOTED_LEAST : GY_OFFER_LEAST;
 }
 
 /* May operands of a reduction be better read through the kernel than copied by those who have them? */
 static bool worth_reducing(const struct gyre_request *r, size_t bytes)
 {
-    return r->comm->size <= GY_FAR_RANKS && bytes >= least_of(r);
+    return r->comm->size <= GY_PEER_MEMORY_RANKS && bytes >= least_of(r);
 }
 
 /* Likewise all of them by everyone. In place, what one rank writes another one has still to read. */
 static bool worth_reducing_all(const struct gyre_request *r)
 {
-    return r->comm->size <= GY_FAR_ALL_RANKS && !r->plan->one_shot && r->input != r->output && !r->staged.memory;
+    return r->comm->size <= GY_PEER_MEMORY_ALL_RANKS && !r->plan->one_shot && r->input != r->output &&
+           !r->staged.memory;
 }
 
 /* Is what this rank gives, or is given, much at once? Where ranks share cores nothing is: the kernel looks for every page once per
@@ -85,14 +88,14 @@ static bool worth_fetching(const struct gyre_request *r)
 {
     const struct gy_plan *plan = r->plan;
     size_t bytes = r->in.total * r->element, block = bytes / (size_t)r->comm->size;
-    if (r->comm->ctx->crowded)
+    if (r->comm->ctx->oversubscribed)
         return false;
     switch (plan->shape.collective) {
     case GY_BROADCAST: return bytes >= least_of(r);
     case GY_ALL_GATHER:
     case GY_GATHER_TO:
     case GY_SCATTER_FROM:
-    case GY_ALL_TO_ALL: return block >= GY_FAR_LEAST;
+    case GY_ALL_TO_ALL: return block >= GY_PEER_MEMORY_LEAST;
     case GY_REDUCE_SCATTER: return worth_reducing(r, block);
     case GY_REDUCE_TO: return worth_reducing(r, plan->one_shot ? bytes : block);
     case GY_ALL_REDUCE: return worth_reducing_all(r);
@@ -104,7 +107,7 @@ static bool worth_fetching(const struct gyre_request *r)
 static bool readable(const struct gyre_request *r)
 {
     size_t bytes = input_elements(r) * r->element;
-    return bytes < GY_FAR_PROVED || gy_segment_readable(r->input, bytes);
+    return bytes < GY_PEER_MEMORY_PROVED || gy_segment_readable(r->input, bytes);
 }
 
 bool gy_mapped_offers_both(const struct gyre_comm *comm, const struct gy_call *call, size_t bytes,
@@ -118,24 +121,24 @@ bool gy_mapped_offers_both(const struct gyre_comm *comm, const struct gy_call *c
     return true;
 }
 
-enum gy_giving gy_mapped_giving(struct gyre_comm *comm, const struct gy_call *call)
+enum gy_shm_variant gy_mapped_giving(struct gyre_comm *comm, const struct gy_call *call)
 {
     size_t bytes = call->count * gy_dtype_bytes(call->dtype);
     bool gives = (comm->rank == call->root) == (call->collective == GY_BROADCAST);
     uint64_t place;
     if (!alone(comm))
-        return gy_ways_rooted(comm, call, bytes, false);
+        return gy_tuner_rooted(comm, call, bytes, false);
     if (gives ? gy_segment_heap_offset(comm->ctx->segment, call->input, bytes, &place)
-              : comm->tiny[call->collective].offered)
-        return GY_GIVEN_THERE;
-    bool worth = call->collective == GY_BROADCAST || comm->size <= GY_FAR_RANKS;
-    return gy_ways_rooted(comm, call, bytes, worth && gy_segment_reaches_all(comm->ctx->segment));
+              : comm->eager[call->collective].offered)
+        return GY_SHM_MAP;
+    bool worth = call->collective == GY_BROADCAST || comm->size <= GY_PEER_MEMORY_RANKS;
+    return gy_tuner_rooted(comm, call, bytes, worth && gy_segment_reaches_all(comm->ctx->segment));
 }
 
-static void give_by_slots(struct gyre_request *r, enum gy_giving giving)
+static void give_by_slots(struct gyre_request *r, enum gy_shm_variant variant)
 {
-    r->offer.past = giving == GY_GIVEN_PAST;
-    r->offer.claimed = r->claims = giving == GY_GIVEN_CLAIMED;
+    r->offer.nontemporal = variant == GY_SHM_SLOT_NT;
+    r->offer.claimed = r->claims = variant == GY_SHM_SLOT_PREFETCHW;
 }
 
 /* What this rank offers. False: nobody does, whatever the memory. */
@@ -144,9 +147,9 @@ static bool offer(struct gyre_request *r)
     const struct gy_plan *plan = r->plan;
     bool unread = plan->one_shot && plan->shape.collective == GY_REDUCE_TO && r->comm->rank == plan->shape.root;
     bool shared = is_shared_work(r);
-    if (!offers(plan) || (shared && r->comm->ctx->crowded) || r->in.total * r->element < least_of(r))
+    if (!offers(plan) || (shared && r->comm->ctx->oversubscribed) || r->in.total * r->element < least_of(r))
         return false;
-    gy_whole_begin(r);
+    gy_block_pull_begin(r);
     if (r->in.places || !alone(r->comm))
         return false;
     /* in place, what comes from another rank would overwrite what is still to be read */
@@ -156,14 +159,14 @@ static bool offer(struct gyre_request *r)
     /* who gives nothing asks as well: nobody can know that all may read before everyone has tried */
     bool reached = worth_fetching(r) && gy_segment_reaches_all(r->comm->ctx->segment);
     bool open = shared || (reached && !place);
-    enum gy_giving giving = open ? gy_ways_given(r, shared) : GY_GIVEN_SLOTS;
-    if (!shared || giving == GY_GIVEN_THERE)
+    enum gy_shm_variant variant = open ? gy_tuner_input(r, shared) : GY_SHM_SLOT;
+    if (!shared || variant == GY_SHM_MAP)
         r->offer.input = place;
-    if (!place && gives && reached && giving == GY_GIVEN_THERE && readable(r))
-        r->offer.far_input = (uint64_t)(uintptr_t)r->input;
-    if (plan->shape.collective == GY_ALL_REDUCE && !r->offer.far_input)
+    if (!place && gives && reached && variant == GY_SHM_MAP && readable(r))
+        r->offer.peer_input = (uint64_t)(uintptr_t)r->input;
+    if (plan->shape.collective == GY_ALL_REDUCE && !r->offer.peer_input)
         r->offer.output = place_of(r, r->output, r->out.total);
-    give_by_slots(r, giving);
+    give_by_slots(r, variant);
     return open;
 }
 
@@ -171,21 +174,21 @@ void gy_mapped_offer(struct gyre_request *r)
 {
     r->offer = (struct gy_offer){0};
     r->whole = r->prefers_slots = r->claims = false;
-    if (!r->plan->window || r->tiny)
+    if (!r->plan->shm || r->eager)
         return;
     if (!offer(r) && !r->offer.input && r->in.total * r->element >= GY_PAST_LEAST)
-        give_by_slots(r, gy_ways_shown(r));
+        give_by_slots(r, gy_tuner_publish(r));
 }
 
 /* The offer that belongs to this very operation: who offered anything cannot have gone on, so one that is being replaced
  * was empty. One that was withdrawn is none: its rank has put nothing in its slots instead. */
 struct gy_offer gy_mapped_offer_of(const struct gyre_comm *comm, uint64_t sequence, int rank)
 {
-    const struct gy_entry *entry = &comm->control[rank]->entry[sequence % GY_ARRIVALS];
+    const struct gy_entry *entry = &comm->control[rank]->entry[sequence % GY_CALL_SIGNATURES];
     for (;;) {
         uint64_t whose = atomic_load_explicit(&entry->offered, memory_order_acquire);
         if (whose == GY_WITHDRAWN(sequence))
-            return (struct gy_offer){.far_input = GY_FAR_GONE};
+            return (struct gy_offer){.peer_input = GY_PEER_MEMORY_GONE};
         if (whose != sequence)
             return (struct gy_offer){0};
         struct gy_offer offer = entry->offer;
@@ -218,9 +221,9 @@ const unsigned char *gy_mapped_input(const struct gyre_request *r, int rank)
     return offers(r->plan) ? at(r, rank, offer_of(r, rank).input, elements) : NULL;
 }
 
-uint64_t gy_mapped_far_input(const struct gyre_request *r, int rank)
+uint64_t gy_mapped_peer_input(const struct gyre_request *r, int rank)
 {
-    return offers(r->plan) ? offer_of(r, rank).far_input : 0;
+    return offers(r->plan) ? offer_of(r, rank).peer_input : 0;
 }
 
 /* Only what cannot be helped: the offer stands, its rank lives, and the kernel does not read it. */
@@ -243,10 +246,10 @@ bool gy_mapped_fetch(struct gyre_request *r, int rank, uint64_t far, size_t plac
     const struct gy_world *world = r->comm->ctx->world;
     int local = world->members[gy_group_world(&r->comm->group, rank)].local;
     struct gy_segment *segment = r->comm->ctx->segment;
-    int errnum = far == GY_FAR_GONE ? ESRCH : gy_segment_reach(segment, local, far + place, bytes, to);
+    int errnum = far == GY_PEER_MEMORY_GONE ? ESRCH : gy_segment_reach(segment, local, far + place, bytes, to);
     /* Pairs with the fence of gy_mapped_withdraw: what its caller wrote after that is not taken for the input. */
     gy_fence(memory_order_seq_cst);
-    bool stands = offer_of(r, rank).far_input == far;
+    bool stands = offer_of(r, rank).peer_input == far;
     if (stands && errnum == 0)
         return true;
     if (stands && errnum != ESRCH)
@@ -262,9 +265,9 @@ unsigned char *gy_mapped_output(const struct gyre_request *r, int rank)
 
 bool gy_mapped_takes_all(const struct gyre_request *r)
 {
-    bool all = r->plan->shape.collective == GY_ALL_REDUCE && r->offer.far_input;
+    bool all = r->plan->shape.collective == GY_ALL_REDUCE && r->offer.peer_input;
     for (int p = 0; p < r->comm->size && all; p++)
-        all = p == r->comm->rank || gy_mapped_far_input(r, p);
+        all = p == r->comm->rank || gy_mapped_peer_input(r, p);
     return all;
 }
 
@@ -291,9 +294,9 @@ void gy_mapped_withdraw(struct gyre_request *r)
     if (!done)
         gy_log(GY_LOG_ERROR, "rank %d: no memory to part its buffer of gyre_mem_alloc from ranks that may still use it",
                r->comm->rank);
-    if (r->offer.far_input) {
-        struct gy_window_control *mine = r->comm->control[r->comm->rank];
-        _Atomic uint64_t *offered = &mine->entry[r->shape.sequence % GY_ARRIVALS].offered;
+    if (r->offer.peer_input) {
+        struct gy_region_control *mine = r->comm->control[r->comm->rank];
+        _Atomic uint64_t *offered = &mine->entry[r->shape.sequence % GY_CALL_SIGNATURES].offered;
         if (atomic_load_explicit(offered, memory_order_relaxed) == r->shape.sequence) /* it has been shown */
             atomic_store_explicit(offered, GY_WITHDRAWN(r->shape.sequence), memory_order_release);
         gy_fence(memory_order_seq_cst);
@@ -303,7 +306,7 @@ void gy_mapped_withdraw(struct gyre_request *r)
 
 bool gy_mapped_has_done(const struct gyre_request *r, int rank, uint64_t after)
 {
-    for (int w = 0; w < GY_WINDOW_LANES; w++)
+    for (int w = 0; w < GY_REGION_LANES; w++)
         if (atomic_load_explicit(&r->comm->control[rank]->lane[w].progress, memory_order_acquire) < after)
             return false;
     return true;
@@ -311,7 +314,7 @@ bool gy_mapped_has_done(const struct gyre_request *r, int rank, uint64_t after)
 
 bool gy_mapped_quiet(struct gyre_request *r, uint64_t after)
 {
-    if (!r->offer.input && !r->offer.output && !r->offer.far_input)
+    if (!r->offer.input && !r->offer.output && !r->offer.peer_input)
         return true;
     for (int p = 0; p < r->comm->size; p++)
         if (!gy_mapped_has_done(r, p, after)) {

@@ -35,7 +35,7 @@
 void gy_mapped_offer(struct gyre_request *request);
 /* A blocking call of private memory, or of any if this rank only takes, from or to a root: how had it better go? THERE: by offers, as
  * gy_mapped_offer finds out. */
-enum gy_giving gy_mapped_giving(struct gyre_comm *comm, const struct gy_call *call);
+enum gy_shm_variant gy_mapped_giving(struct gyre_comm *comm, const struct gy_call *call);
 /* Does this rank offer both operands, of so many bytes, of an all_reduce of two shots, from memory of gyre_mem_alloc? */
 bool gy_mapped_offers_both(const struct gyre_comm *comm, const struct gy_call *call, size_t bytes,
                            struct gy_offer *offer_p);
@@ -45,10 +45,11 @@ struct gy_offer gy_mapped_offer_of(const struct gyre_comm *comm, uint64_t sequen
  * or has not arrived: whoever has to know which asks when the rank's progress in the operation has been seen. */
 const unsigned char *gy_mapped_input(const struct gyre_request *request, int rank);
 unsigned char *gy_mapped_output(const struct gyre_request *request, int rank);
-#define GY_FAR_RANKS 4 /* of a communicator at most, whose operands of a reduction are read through the kernel */
-/* Likewise, as an address of that rank's process; 0: none; GY_FAR_GONE: it has been withdrawn, and its slots are as empty. */
-#define GY_FAR_GONE UINT64_MAX
-uint64_t gy_mapped_far_input(const struct gyre_request *request, int rank);
+#define GY_PEER_MEMORY_RANKS \
+    4 /* of a communicator at most, whose operands of a reduction are read through the kernel */
+/* Likewise, as an address of that rank's process; 0: none; GY_PEER_MEMORY_GONE: it has been withdrawn, and its slots are as empty. */
+#define GY_PEER_MEMORY_GONE UINT64_MAX
+uint64_t gy_mapped_peer_input(const struct gyre_request *request, int rank);
 /* Bytes from `place` bytes behind it. False, and from then on: they were not there any more, or cannot be read, and the world has
  * been told; or its rank is gone. */
 bool gy_mapped_fetch(struct gyre_request *request, int rank, uint64_t far, size_t place, size_t bytes, void *to);

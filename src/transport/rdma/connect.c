@@ -211,7 +211,7 @@ static bool say(struct gy_rdma_link *link, const void *bytes, size_t count)
 
 /* The device gives up after RETRIES waits of 4.096 µs · 2^n, each of which it may stretch to four times as much: together
  * less than the time after which a silent host counts as lost. Short waits also mend a lost packet sooner. */
-static uint8_t patience(const struct gy_config *config)
+static uint8_t ack_timeout(const struct gy_config *config)
 {
     uint8_t n = 8;
 
@@ -254,7 +254,7 @@ static int to_send(const struct gy_rdma_link *link, const struct gy_rdma_path *p
     uint8_t own = link->rdma->rail[path->rail].most_reads;
     struct ibv_qp_attr attr = {
         .qp_state = IBV_QPS_RTS,
-        .timeout = patience(link->rdma->env.config),
+        .timeout = ack_timeout(link->rdma->env.config),
         .retry_cnt = RETRIES,
         .rnr_retry = 0,
         .sq_psn = path->psn,
@@ -408,5 +408,5 @@ void gy_rdma_disconnect(struct gy_rdma_link *link)
     link->words = NULL;
     gy_free(link->staging);
     link->staging = NULL;
-    /* The sink may be looking at the ring: it goes with the link. */
+    /* The receive handler may be looking at the ring: it goes with the link. */
 }

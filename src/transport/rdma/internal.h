@@ -190,7 +190,7 @@ struct gy_rdma_link {
     uint32_t arrived[GY_RDMA_PATHS * GY_RDMA_CHUNKS]; /* immediates of chunks by number, without credit; 0: not there */
     struct gy_frame remembered;                       /* the header that short frames may leave out; epoch 0: none */
     bool recalled; /* it is that of the frame at in_tail, which is there as a whole */
-    /* The sink is given frames: what it posts leaves behind the last of them, and so does credit that is awaited. */
+    /* The receive handler is given frames: what it posts leaves behind the last of them, and so does credit that is awaited. */
     bool digesting;
     struct gy_rdma_words *words;
     struct ibv_mr *words_mr[GY_RDMA_RAILS];
@@ -345,11 +345,11 @@ bool gy_rdma_flush(struct gy_rdma_link *link); /* posts what there is room and c
 bool gy_rdma_lends(const struct gy_link *base, const struct gy_frame_out *frame);
 bool gy_rdma_reap(struct gy_rdma_link *link); /* gives frames back to their owners */
 /* rdma/receive.c */
-bool gy_rdma_collect(struct gy_rdma_link *link); /* takes completions; calls no sink */
-bool gy_rdma_digest(struct gy_rdma_link *link);  /* gives what has arrived to the sink */
+bool gy_rdma_collect(struct gy_rdma_link *link); /* takes completions; calls no receive handler */
+bool gy_rdma_digest(struct gy_rdma_link *link);  /* gives what has arrived to the receive handler */
 bool gy_rdma_digestible(const struct gy_rdma_link *link);
 /* rdma/rma.c: the slots of the table, and */
-void *gy_rdma_expose(void *instance, void *memory, size_t bytes, struct gy_far_key *key_p);
+void *gy_rdma_expose(void *instance, void *memory, size_t bytes, struct gy_rma_key *key_p);
 void gy_rdma_conceal(void *instance, void *exposed);
 void gy_rdma_access(struct gy_link *link, struct gy_access *access);
 bool gy_rdma_access_flush(struct gy_rdma_link *link); /* posts what there is room for */

@@ -85,7 +85,7 @@ static bool progress(struct gy_link *base)
             gy_link_fail(base, GYRE_PEER_UNREACHABLE, "the rdma connection to rank %d broke: closed by the peer",
                          base->peer);
     }
-    bool told = gy_link_report(base, &link->rdma->env.sink);
+    bool told = gy_link_report(base, &link->rdma->env.handler);
     if (base->state != GY_LINK_OPEN)
         gy_rdma_disconnect(link);
     return told || moved;
@@ -122,7 +122,7 @@ static void completions(void *owner, uint32_t events)
         if (queue->link->rdma->asleep && !__libc_single_threaded)
             arm_queue(queue->link, (int)(rail - queue->link->rdma->rail));
         progress(&queue->link->base);
-        if (rail->completions.fd < 0) /* the sink closed us */
+        if (rail->completions.fd < 0) /* the receive handler closed us */
             return;
     }
 }
@@ -138,7 +138,7 @@ static struct gy_rdma_link *find(struct gy_rdma *rdma, int peer)
     return link;
 }
 
-/* The door: a lower rank's half. */
+/* The listener: a lower rank's half. */
 static void accepted(void *user, int rank, int fd, const struct gy_seal_keys *keys)
 {
     struct gy_rdma *rdma = user;
@@ -249,7 +249,7 @@ static void rdma_describe(const struct gy_link *base, char *text_p, size_t bytes
 /* ---- the table ---- */
 
 /* Are there rails, but too little locked memory for links to all others? */
-static bool starved(const struct gy_rdma *rdma)
+static bool no_memory(const struct gy_rdma *rdma)
 {
     const struct gy_config *config = rdma->env.config;
 
@@ -271,7 +271,7 @@ static void tell_without(const struct gy_rdma *rdma, const char *why)
             first = p;
     }
     if (with == 0) /* a limit is easily raised, where anybody knows: on one host it matters to nobody */
-        gy_log(starved(rdma) && world->nlocals < world->size ? GY_LOG_WARN : GY_LOG_INFO,
+        gy_log(no_memory(rdma) && world->nlocals < world->size ? GY_LOG_WARN : GY_LOG_INFO,
                "transport rdma is not used: %s", why);
     else if (!mine)
         gy_log(GY_LOG_WARN, "rank %d has no RDMA, other than %d ranks, and uses the next transport: %s", world->rank,

@@ -1,8 +1,8 @@
 /* The receiving half of an rdma link: completions to arrivals, arrivals to frames. See rdma/internal.h.
  *
- *   collect: completion queues ──▶ counters; no sink is called, so that it may run at any time, before sleeping too
- *   digest:  [in_tail, in_head) of the ring ──▶ the sink: a frame that lies there whole is given where it lies, another is
- *            completed in the sink's memory, piece by piece
+ *   collect: completion queues ──▶ counters; no receive handler is called, so that it may run at any time, before sleeping too
+ *   digest:  [in_tail, in_head) of the ring ──▶ the receive handler: a frame that lies there whole is given where it lies, another is
+ *            completed in the receive handler's memory, piece by piece
  *
  * Receive requests are posted again in batches: before the chunks that used them are credited, so that what the peer then
  * sends finds one, and at once when a credit used one, for credits have only the reserve. */
@@ -151,7 +151,7 @@ static bool digest_piece(struct gy_rdma_link *link, uint64_t available)
     consumed(link, piece);
     if (link->base.inbound.got < gy_rdma_padded(frame->bytes) - GY_FRAME_BYTES)
         return true;
-    return gy_link_inbound_end(&link->base, &link->rdma->env.sink);
+    return gy_link_inbound_end(&link->base, &link->rdma->env.handler);
 }
 
 /* A frame is there as a whole, and its header in mind. False: the link is no more. */
@@ -161,7 +161,7 @@ static bool digest_recalled(struct gy_rdma_link *link)
     uint64_t whole = gy_rdma_padded(link->remembered.bytes);
 
     link->recalled = false;
-    if (!gy_link_arrived(&link->base, &link->rdma->env.sink, &link->remembered, payload))
+    if (!gy_link_arrived(&link->base, &link->rdma->env.handler, &link->remembered, payload))
         return false;
     consumed(link, whole);
     return true;
@@ -170,7 +170,7 @@ static bool digest_recalled(struct gy_rdma_link *link)
 /* A header is there. False: the link is no more. */
 static bool digest_header(struct gy_rdma_link *link, uint64_t available)
 {
-    const struct gy_sink *sink = &link->rdma->env.sink;
+    const struct gy_receive_handler *handler = &link->rdma->env.handler;
     struct gy_frame frame;
 
     if (!gy_frame_decode(link->ring + (link->in_tail & link->in_mask), &frame)) {
@@ -180,13 +180,13 @@ static bool digest_header(struct gy_rdma_link *link, uint64_t available)
     }
     uint64_t whole = gy_rdma_padded(frame.bytes), offset = (link->in_tail + GY_FRAME_BYTES) & link->in_mask;
     if (available < whole || offset + frame.bytes > link->in_mask + 1) {
-        if (!gy_link_inbound_begin(&link->base, sink, &frame))
+        if (!gy_link_inbound_begin(&link->base, handler, &frame))
             return false;
         consumed(link, GY_FRAME_BYTES);
         return true;
     }
     link->base.more = available > whole;
-    bool taken = gy_link_arrived(&link->base, sink, &frame, frame.bytes ? link->ring + offset : NULL);
+    bool taken = gy_link_arrived(&link->base, handler, &frame, frame.bytes ? link->ring + offset : NULL);
     link->base.more = false;
     if (!taken)
         return false;

@@ -59,7 +59,7 @@ static gyre_status expose(struct gy_rdma *rdma, struct gy_rdma_exposed *exposed,
     return status;
 }
 
-void *gy_rdma_expose(void *instance, void *memory, size_t bytes, struct gy_far_key *key_p)
+void *gy_rdma_expose(void *instance, void *memory, size_t bytes, struct gy_rma_key *key_p)
 {
     struct gy_rdma *rdma = instance;
     struct gy_error error = {.quiet = true};
@@ -74,7 +74,7 @@ void *gy_rdma_expose(void *instance, void *memory, size_t bytes, struct gy_far_k
     }
     exposed->next = rdma->exposed;
     rdma->exposed = exposed;
-    *key_p = (struct gy_far_key){.address = (uintptr_t)memory, .rails = bytes ? (uint32_t)rdma->rails : 0};
+    *key_p = (struct gy_rma_key){.address = (uintptr_t)memory, .rails = bytes ? (uint32_t)rdma->rails : 0};
     for (int r = 0; r < rdma->rails && bytes > 0; r++)
         key_p->key[r] = exposed->mr[r]->rkey;
     return exposed;
@@ -135,7 +135,7 @@ static bool post_piece(struct gy_rdma_link *link, struct gy_rdma_piece *piece, i
                        uint64_t offset, struct ibv_sge *sge, unsigned flags)
 {
     struct gy_rdma_path *path = &link->path[number];
-    const struct gy_far_key *key = piece->access->key;
+    const struct gy_rma_key *key = piece->access->key;
     struct ibv_send_wr wr = {
         .sg_list = sge,
         .num_sge = 1,

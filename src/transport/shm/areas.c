@@ -31,47 +31,47 @@ struct gy_rank_control *gy_segment_rank(struct gy_segment *segment, int local)
     return (struct gy_rank_control *)(void *)(segment->base + segment->layout.page * (1 + (uint64_t)local));
 }
 
-static uint64_t window_offset(const struct gy_segment *segment, int local, int index)
+static uint64_t region_offset(const struct gy_segment *segment, int local, int index)
 {
     const struct gy_segment_layout *layout = &segment->layout;
-    return layout->windows + ((uint64_t)local * GY_WINDOW_COMMS + (uint64_t)index) * layout->window_bytes;
+    return layout->regions + ((uint64_t)local * GY_REGION_COMMS + (uint64_t)index) * layout->region_bytes;
 }
 
-gyre_status gy_segment_window_reserve(struct gy_segment *segment, int index, struct gy_error *error)
+gyre_status gy_segment_region_reserve(struct gy_segment *segment, int index, struct gy_error *error)
 {
-    if (segment->window_reserved[index])
+    if (segment->region_reserved[index])
         return GYRE_SUCCESS;
-    gyre_status status = gy_segment_reserve(segment, window_offset(segment, segment->world->local, index),
-                                            segment->layout.window_bytes, "a window (GYRE_SHM_SLOT makes it smaller)",
+    gyre_status status = gy_segment_reserve(segment, region_offset(segment, segment->world->local, index),
+                                            segment->layout.region_bytes, "a region (GYRE_SHM_SLOT makes it smaller)",
                                             error);
     /* Whoever comes first looks at the counters of those who have not come yet: a page that they have not reserved would be
      * made by that look, or be a SIGBUS. */
     for (int local = 0; local < segment->world->nlocals && status == GYRE_SUCCESS; local++)
-        status = gy_segment_reserve(segment, window_offset(segment, local, index), segment->layout.window_control,
-                                    "the counters of a window", error);
-    segment->window_reserved[index] = status == GYRE_SUCCESS;
+        status = gy_segment_reserve(segment, region_offset(segment, local, index), segment->layout.region_control,
+                                    "the counters of a region", error);
+    segment->region_reserved[index] = status == GYRE_SUCCESS;
     return status;
 }
 
-struct gy_window_control *gy_segment_window(struct gy_segment *segment, int local, int index)
+struct gy_region_control *gy_segment_region(struct gy_segment *segment, int local, int index)
 {
-    return (struct gy_window_control *)(void *)(segment->base + window_offset(segment, local, index));
+    return (struct gy_region_control *)(void *)(segment->base + region_offset(segment, local, index));
 }
 
-void gy_segment_window_reset(struct gy_segment *segment, int index)
+void gy_segment_region_reset(struct gy_segment *segment, int index)
 {
-    if (segment->window_reserved[index]) /* else nobody has touched it */
-        memset(gy_segment_window(segment, segment->world->local, index), 0, sizeof(struct gy_window_control));
+    if (segment->region_reserved[index]) /* else nobody has touched it */
+        memset(gy_segment_region(segment, segment->world->local, index), 0, sizeof(struct gy_region_control));
 }
 
-unsigned char *gy_segment_window_data(struct gy_segment *segment, int local, int index)
+unsigned char *gy_segment_region_data(struct gy_segment *segment, int local, int index)
 {
-    return segment->base + window_offset(segment, local, index) + segment->layout.window_data;
+    return segment->base + region_offset(segment, local, index) + segment->layout.region_data;
 }
 
-size_t gy_segment_window_bytes(const struct gy_segment *segment)
+size_t gy_segment_region_bytes(const struct gy_segment *segment)
 {
-    return 2 * GY_WINDOW_SLOTS * segment->layout.slot;
+    return 2 * GY_REGION_SLOTS * segment->layout.slot;
 }
 
 gyre_status gy_segment_ring(struct gy_segment *segment, int from, int to, void **ring_p, struct gy_error *error)

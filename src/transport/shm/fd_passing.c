@@ -314,9 +314,8 @@ static int serve_one(struct gy_world *world, int socket, const struct gy_segment
 {
     struct request request;
     struct gy_error ignored = {.rank = -1, .quiet = true};
-    int64_t patience = gy_now() + GY_SECOND; /* children speak at once */
-    if (!same_user(socket) ||
-        await(world, socket, patience < deadline ? patience : deadline, &ignored) != GYRE_SUCCESS ||
+    int64_t timeout = gy_now() + GY_SECOND; /* children speak at once */
+    if (!same_user(socket) || await(world, socket, timeout < deadline ? timeout : deadline, &ignored) != GYRE_SUCCESS ||
         recv(socket, &request, sizeof(request), MSG_DONTWAIT) != (ssize_t)sizeof(request) ||
         request.job != world->job || request.local <= 0 || request.local >= world->nlocals ||
         parent_of(request.local) != world->local)

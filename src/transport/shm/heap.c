@@ -3,8 +3,8 @@
  *   blocks sorted by offset:   [0, 8k) . . [16k, 20k) . . . .    a gap that is large enough is taken from its left
  *
  * Pages exist from alloc (fallocate) to free (hole punched), so memory is zero at every alloc and a freed block costs
- * the host nothing. But what a peer may still load and store, as it is exposed to it (a window), or was when the world failed
- * (a window, or an offer), keeps place and pages after it has been freed: the place is given to nobody, and who loads there
+ * the host nothing. But what a peer may still load and store, as it is exposed to it (a region), or was when the world failed
+ * (a region, or an offer), keeps place and pages after it has been freed: the place is given to nobody, and who loads there
  * finds what was there. What is exposed no more is released then; what was withdrawn goes with the world. */
 #include <errno.h>
 #include <fcntl.h>

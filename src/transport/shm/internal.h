@@ -11,9 +11,9 @@
 /* Everybody computes the same layout from these; whoever computes another one is told at the meeting. */
 struct gy_segment_layout {
     uint64_t page, locals, slot, heap_bytes;                        /* inputs */
-    uint64_t ring_bytes, window_control, window_data, window_bytes; /* sizes of one */
+    uint64_t ring_bytes, region_control, region_data, region_bytes; /* sizes of one */
     uint64_t heap_stride;                                           /* from one heap to the next */
-    uint64_t rings, windows, heaps, total;                          /* offsets */
+    uint64_t rings, regions, heaps, total;                          /* offsets */
     uint64_t inside; /* a hash of what the structs in these are like, which pages do not tell */
 };
 
@@ -30,8 +30,8 @@ struct gy_segment_heap {
     size_t count, room;
 };
 
-#define GY_SENDERS 32          /* at most; see wakeup.c */
-#define GY_BELLS_PER_SENDER 64 /* unless there are more ranks than GY_SENDERS times so many */
+#define GY_SENDERS 32              /* at most; see wakeup.c */
+#define GY_DOORBELLS_PER_SENDER 64 /* unless there are more ranks than GY_SENDERS times so many */
 
 /* What local ranks hand on to each other: the memory, and the sockets by which they wake each other. −1: none. */
 struct gy_segment_fds {
@@ -47,9 +47,9 @@ struct gy_segment {
     unsigned char *base;
     struct gy_segment_layout layout;
     struct gy_segment_heap heap;
-    bool window_reserved[GY_WINDOW_COMMS];
-    struct gy_watch bell; /* my datagram socket */
-    uint64_t proof;       /* a word that only this world's ranks know, for those who try to read this process */
+    bool region_reserved[GY_REGION_COMMS];
+    struct gy_watch doorbell; /* my datagram socket */
+    uint64_t proof;           /* a word that only this world's ranks know, for those who try to read this process */
     enum gy_reading { GY_READING_UNKNOWN, GY_READING_ALL, GY_READING_SOME } own_reach, reach; /* of this rank; of all */
     bool asleep;         /* from gy_segment_sleep to gy_segment_awake: a thread may be, whatever others do meanwhile */
     bool rung;           /* somebody has rung, and that waits in the socket */
@@ -96,9 +96,9 @@ gyre_status gy_segment_senders_make(struct gy_segment *segment, struct gy_error 
 /* After mapping: tells the others where this rank's proof lies. */
 void gy_segment_reach_register(struct gy_segment *segment);
 
-gyre_status gy_segment_bell_open(struct gy_segment *segment, struct gy_error *error);
+gyre_status gy_segment_doorbell_open(struct gy_segment *segment, struct gy_error *error);
 /* After mapping: tells the others whether this rank fences for its wakers. */
-void gy_segment_bell_register(struct gy_segment *segment);
-void gy_segment_bell_close(struct gy_segment *segment, bool forked);
+void gy_segment_doorbell_register(struct gy_segment *segment);
+void gy_segment_doorbell_close(struct gy_segment *segment, bool forked);
 
 #endif

@@ -6,7 +6,7 @@
  *
  * Invariants: every frame starts at a multiple of 64, so a header never wraps; head and tail only grow; bytes in [tail,
  * head) belong to the reader, the rest to the writer. A frame larger than the ring streams through it in pieces. A
- * payload that lies in one piece is given to the sink where it lies.
+ * payload that lies in one piece is given to the receive handler where it lies.
  *
  * Sleeping: the writer publishes head, then wakes the reader's rank; the reader publishes tail, then wakes the writer's
  * rank if `starved` says that frames wait for room. arm() re-reads head and tail after the fence of gy_segment_sleep:
@@ -28,9 +28,9 @@
 #define STOP_NS (200 * GY_MILLISECOND)
 
 struct ring {
-    _Alignas(GY_CACHE_LINE) _Atomic uint64_t head;    /* written by the sender */
-    _Alignas(GY_CACHE_LINE) _Atomic uint64_t tail;    /* written by the receiver */
-    _Alignas(GY_CACHE_LINE) _Atomic uint32_t starved; /* written by the sender: frames wait for room */
+    _Alignas(GY_CACHE_LINE) _Atomic uint64_t head;      /* written by the sender */
+    _Alignas(GY_CACHE_LINE) _Atomic uint64_t tail;      /* written by the receiver */
+    _Alignas(GY_CACHE_LINE) _Atomic uint32_t no_memory; /* written by the sender: frames wait for room */
     _Alignas(RING_CONTROL) unsigned char data[];
 };
 
@@ -104,9 +104,9 @@ static bool flush(struct shm_link *link)
     }
     if (link->head != published)
         publish_head(link);
-    uint32_t starved = link->base.first != NULL;
-    if (atomic_load_explicit(&link->out->starved, memory_order_relaxed) != starved)
-        atomic_store_explicit(&link->out->starved, starved,
+    uint32_t no_memory = link->base.first != NULL;
+    if (atomic_load_explicit(&link->out->no_memory, memory_order_relaxed) != no_memory)
+        atomic_store_explicit(&link->out->no_memory, no_memory,
                               memory_order_relaxed); /* ordered by the fence before sleep */
     if (link->head == before)
         return false;
@@ -137,13 +137,13 @@ static bool receive_piece(struct shm_link *link, uint64_t available)
     publish_tail(link);
     if (link->base.inbound.got < padded(frame->bytes) - GY_FRAME_BYTES)
         return true;
-    return gy_link_inbound_end(&link->base, &link->shm->env.sink);
+    return gy_link_inbound_end(&link->base, &link->shm->env.handler);
 }
 
 /* A header is there: takes the frame whole where it lies, or begins to copy it. False: the link is no more. */
 static bool receive_header(struct shm_link *link, uint64_t available)
 {
-    const struct gy_sink *sink = &link->shm->env.sink;
+    const struct gy_receive_handler *handler = &link->shm->env.handler;
     struct gy_frame frame;
     if (!gy_frame_decode(link->in->data + (link->tail & link->mask), &frame)) {
         gy_link_fail(&link->base, GYRE_PROTOCOL, "rank %d wrote something into shared memory that is no frame of gyre",
@@ -152,13 +152,13 @@ static bool receive_header(struct shm_link *link, uint64_t available)
     }
     uint64_t whole = padded(frame.bytes), offset = (link->tail + GY_FRAME_BYTES) & link->mask;
     if (available < whole || offset + frame.bytes > link->mask + 1) {
-        if (!gy_link_inbound_begin(&link->base, sink, &frame))
+        if (!gy_link_inbound_begin(&link->base, handler, &frame))
             return false;
         link->tail += GY_FRAME_BYTES;
         publish_tail(link);
         return true;
     }
-    if (!gy_link_arrived(&link->base, sink, &frame, frame.bytes ? link->in->data + offset : NULL))
+    if (!gy_link_arrived(&link->base, handler, &frame, frame.bytes ? link->in->data + offset : NULL))
         return false;
     link->tail += whole;
     publish_tail(link);
@@ -169,7 +169,7 @@ static bool receive(struct shm_link *link)
 {
     uint64_t before = link->tail;
     for (int frames = 0; frames < RECEIVE_FRAMES && link->tail - before < RECEIVE_BYTES;) {
-        if (link->base.state != GY_LINK_OPEN) /* the sink may close us */
+        if (link->base.state != GY_LINK_OPEN) /* the receive handler may close us */
             break;
         uint64_t available = atomic_load_explicit(&link->in->head, memory_order_acquire) - link->tail;
         if (available > link->mask + 1) {
@@ -187,7 +187,7 @@ static bool receive(struct shm_link *link)
         return false;
     gy_store_load_fence(); /* our tail, then its starved; the sender's sleep has the other half: starved, then our
                             * tail */
-    if (atomic_load_explicit(&link->in->starved, memory_order_relaxed))
+    if (atomic_load_explicit(&link->in->no_memory, memory_order_relaxed))
         gy_segment_wake(link->shm->env.segment, link->local);
     return true;
 }
@@ -268,7 +268,7 @@ static bool shm_progress(struct gy_link *base)
         moved = receive(link);
     if (base->state == GY_LINK_OPEN && base->first)
         moved |= flush(link);
-    return gy_link_report(base, &link->shm->env.sink) || moved;
+    return gy_link_report(base, &link->shm->env.handler) || moved;
 }
 
 static bool shm_arm(void *instance)

@@ -1,7 +1,7 @@
 /* The host's shared memory: layout by arithmetic, creation, mapping, reservation. See segment.h for the picture.
  *
  * Invariant: no byte of the mapping is touched before its pages were reserved with fallocate, by whoever owns that area,
- * or is first to look at the counters of a window there, so that a host without room gives GYRE_NO_MEMORY and a sentence,
+ * or is first to look at the counters of a region there, so that a host without room gives GYRE_NO_MEMORY and a sentence,
  * never a SIGBUS. The memfd is sealed against shrinking and growing, so that no local rank can pull pages from under
  * another.
  *
@@ -36,25 +36,25 @@ static uint64_t round_up(uint64_t value, uint64_t multiple)
 static uint64_t hash_inside(void)
 {
     static const size_t sizes[] = {sizeof(struct gy_rank_control),
-                                   sizeof(struct gy_window_line),
-                                   sizeof(struct gy_arrival),
+                                   sizeof(struct gy_region_line),
+                                   sizeof(struct gy_call_signature),
                                    sizeof(struct gy_offer),
                                    sizeof(struct gy_entry),
-                                   sizeof(struct gy_window_control),
-                                   sizeof(struct gy_window),
-                                   offsetof(struct gy_window_control, lane),
-                                   offsetof(struct gy_window_control, entry),
-                                   offsetof(struct gy_window_control, entered),
-                                   offsetof(struct gy_window_control, ends),
-                                   offsetof(struct gy_window, shorter),
-                                   offsetof(struct gy_window, vector),
-                                   GY_WINDOW_LINES,
-                                   GY_WINDOW_LANES,
-                                   GY_WINDOW_SLOTS,
-                                   GY_ARRIVALS,
-                                   GY_WAY_KINDS,
-                                   GY_WAY_OCTAVES,
-                                   GY_WAY_QUESTIONS};
+                                   sizeof(struct gy_region_control),
+                                   sizeof(struct gy_region),
+                                   offsetof(struct gy_region_control, lane),
+                                   offsetof(struct gy_region_control, entry),
+                                   offsetof(struct gy_region_control, entered),
+                                   offsetof(struct gy_region_control, completion),
+                                   offsetof(struct gy_region, shorter),
+                                   offsetof(struct gy_region, vector),
+                                   GY_REGION_LINES,
+                                   GY_REGION_LANES,
+                                   GY_REGION_SLOTS,
+                                   GY_CALL_SIGNATURES,
+                                   GY_TUNER_KINDS,
+                                   GY_TUNER_OCTAVES,
+                                   GY_TUNER_QUESTIONS};
     return XXH3_64bits(sizes, sizeof(sizes));
 }
 
@@ -73,12 +73,12 @@ static struct gy_segment_layout layout_of(const struct gy_world *world)
      * out, and took four times as long. Of an odd multiple of 2 MiB only the 128th is one of 256. */
     layout.heap_stride = layout.heap_bytes | HEAP_ALIGN;
     layout.ring_bytes = round_up(page + RING_PAYLOAD, page);
-    layout.window_control = round_up(sizeof(struct gy_window_control), page);
-    layout.window_data = round_up(sizeof(struct gy_window), page);
-    layout.window_bytes = layout.window_data + round_up(2 * GY_WINDOW_SLOTS * layout.slot, page);
+    layout.region_control = round_up(sizeof(struct gy_region_control), page);
+    layout.region_data = round_up(sizeof(struct gy_region), page);
+    layout.region_bytes = layout.region_data + round_up(2 * GY_REGION_SLOTS * layout.slot, page);
     layout.rings = page * (1 + n);
-    layout.windows = layout.rings + n * n * layout.ring_bytes;
-    layout.heaps = round_up(layout.windows + n * GY_WINDOW_COMMS * layout.window_bytes, HEAP_ALIGN);
+    layout.regions = layout.rings + n * n * layout.ring_bytes;
+    layout.heaps = round_up(layout.regions + n * GY_REGION_COMMS * layout.region_bytes, HEAP_ALIGN);
     layout.total = layout.heaps + n * layout.heap_stride;
     return layout;
 }
@@ -252,11 +252,11 @@ gyre_status gy_segment_create(struct gy_world *world, int64_t deadline, struct g
         status = segment_map(segment, error);
     if (status != GYRE_SUCCESS)
         goto close_fds;
-    status = gy_segment_bell_open(segment, error);
+    status = gy_segment_doorbell_open(segment, error);
     if (status != GYRE_SUCCESS)
         goto unmap;
     atomic_store_explicit(&gy_segment_rank(segment, world->local)->waiting_for, -1, memory_order_relaxed);
-    gy_segment_bell_register(segment);
+    gy_segment_doorbell_register(segment);
     gy_segment_reach_register(segment);
     *segment_p = segment;
     return GYRE_SUCCESS;
@@ -273,7 +273,7 @@ void gy_segment_free(struct gy_segment *segment)
 {
     if (!segment)
         return;
-    gy_segment_bell_close(segment, (int)getpid() != segment->owner_pid);
+    gy_segment_doorbell_close(segment, (int)getpid() != segment->owner_pid);
     segment_unmap(segment);
     gy_segment_fds_close(&segment->fds);
     gy_free(segment->heap.blocks);

@@ -3,7 +3,7 @@
  * fallocate, so that "no space" is an error at the time of reservation and never a SIGBUS. Nothing has a name in any
  * file system; a crash leaves nothing.
  *
- *   | host page: the notice   | control page of each rank | link rings of each ordered pair | windows of each rank |
+ *   | host page: the notice   | control page of each rank | link rings of each ordered pair | regions of each rank |
  *   | heap of each rank |
  *
  * Areas are found by arithmetic from (local index, kind), so everybody knows everybody's layout. */
@@ -17,38 +17,38 @@
 struct gy_notice;
 struct gy_segment;
 
-#define GY_WINDOW_COMMS 64     /* communicators that can have a window; further ones use links */
-#define GY_WINDOW_LANES 4      /* progress counters per window */
-#define GY_WAY_KINDS 16        /* collectives, room for more */
-#define GY_WAY_OCTAVES 16      /* of sizes, the last one has all that is longer */
-#define GY_WAY_QUESTIONS 4     /* collectives/shm/autotune.h has them */
-#define GY_WINDOW_SLOTS 4      /* slots in the ring of each window half */
-#define GY_ARRIVALS 16         /* nobody shows so many beyond one that somebody else is in: see GY_WINDOW_SHOWN */
-#define GY_WINDOW_SHOWN 4      /* operations that a rank shows at once; others are SLOTS + AHEAD behind it at most */
-#define GY_WINDOW_INLINE 112   /* bytes of a vector that lie in the flag's pair of cache lines, 48 of them in its own */
-#define GY_WINDOW_VECTOR 16384 /* of one that lies behind, on whole lines of its own */
-#define GY_WINDOW_AHEAD 4      /* direct exchanges that a rank shows at once: see collectives/shm/eager.h */
-#define GY_WINDOW_LINES (2 * GY_WINDOW_AHEAD)
-#define GY_WINDOW_SHORT 8192 /* bytes of a vector that has a place for every line; longer ones have two for all */
-#define GY_WINDOW_GAP 4096   /* between two places: see gy_window */
-#define GY_WINDOW_PAIR 128   /* bytes of the flag's pair of cache lines */
-#define GY_WINDOW_PAGE 4096  /* of the smallest pages there are */
-#define GY_WINDOW_APART 1152 /* from one line to the next */
+#define GY_REGION_COMMS 64     /* communicators that can have a region; further ones use links */
+#define GY_REGION_LANES 4      /* progress counters per region */
+#define GY_TUNER_KINDS 16      /* collectives, room for more */
+#define GY_TUNER_OCTAVES 16    /* of sizes, the last one has all that is longer */
+#define GY_TUNER_QUESTIONS 4   /* collectives/shm/autotune.h has them */
+#define GY_REGION_SLOTS 4      /* slots in the ring of each region half */
+#define GY_CALL_SIGNATURES 16  /* nobody shows so many beyond one that somebody else is in: see GY_REGION_SHOWN */
+#define GY_REGION_SHOWN 4      /* operations that a rank shows at once; others are SLOTS + AHEAD behind it at most */
+#define GY_REGION_INLINE 112   /* bytes of a vector that lie in the flag's pair of cache lines, 48 of them in its own */
+#define GY_REGION_VECTOR 16384 /* of one that lies behind, on whole lines of its own */
+#define GY_REGION_AHEAD 4      /* direct exchanges that a rank shows at once: see collectives/shm/eager.h */
+#define GY_REGION_LINES (2 * GY_REGION_AHEAD)
+#define GY_REGION_SHORT 8192 /* bytes of a vector that has a place for every line; longer ones have two for all */
+#define GY_REGION_GAP 4096   /* between two places: see gy_region */
+#define GY_REGION_PAIR 128   /* bytes of the flag's pair of cache lines */
+#define GY_REGION_PAGE 4096  /* of the smallest pages there are */
+#define GY_REGION_APART 1152 /* from one line to the next */
 
 /* Written by one rank: flag, shape and payload together. Between two lie others that nobody uses: processors that have read some, each
  * so far behind the one before, fetch the next, and take it away from who is about to write it. They lie a power of two and a pair of
  * lines apart: a power of two alone would have all of them in few sets of the first-level cache, out of which they push each other. */
-struct gy_window_line {
-    _Alignas(GY_WINDOW_PAIR) _Atomic uint64_t sequence; /* written last, release */
+struct gy_region_line {
+    _Alignas(GY_REGION_PAIR) _Atomic uint64_t sequence; /* written last, release */
     uint64_t shape;                                     /* the shape in a word */
-    unsigned char payload[GY_WINDOW_INLINE];
-    unsigned char apart[GY_WINDOW_APART - GY_WINDOW_PAIR];
+    unsigned char payload[GY_REGION_INLINE];
+    unsigned char apart[GY_REGION_APART - GY_REGION_PAIR];
 };
 
-_Static_assert(sizeof(struct gy_window_line) == GY_WINDOW_APART, "pairs of lines, and nothing between their parts");
+_Static_assert(sizeof(struct gy_region_line) == GY_REGION_APART, "pairs of lines, and nothing between their parts");
 
 /* The shape, in full, for the error that shows both. */
-struct gy_arrival {
+struct gy_call_signature {
     uint64_t sequence, count;
     uint32_t root;
     uint8_t collective, dtype, op, algorithm;
@@ -56,25 +56,25 @@ struct gy_arrival {
 
 /* Of one whose number has just been written. Read together with what lies beside it, as a compiler would, the number is waited for until
  * it has left the core, behind lines that peers still hold. */
-static inline void gy_arrival_copy(struct gy_arrival *to, const struct gy_arrival *from)
+static inline void gy_signature_copy(struct gy_call_signature *to, const struct gy_call_signature *from)
 {
     uint64_t sequence = from->sequence;
     __asm__("" : "+r"(sequence));
     to->sequence = sequence;
-    memcpy(&to->count, &from->count, sizeof(*to) - offsetof(struct gy_arrival, count));
+    memcpy(&to->count, &from->count, sizeof(*to) - offsetof(struct gy_call_signature, count));
 }
 
 /* Memory that others may use for one operation: on the rank's shared heap, its offset there + 1; private memory that they
  * read through the kernel, its address; 0: none. */
 struct gy_offer {
-    uint64_t input, output, far_input;
-    bool past;    /* what it gives nobody there it writes to its slots past the caches */
-    bool claimed; /* or for readers who claim the lines (autotune.h) */
+    uint64_t input, output, peer_input;
+    bool nontemporal; /* what it gives nobody there it writes to its slots past the caches */
+    bool claimed;     /* or for readers who claim the lines (autotune.h) */
 };
 
 /* An operation that a rank has entered, in one line, so that who waits for it has all of it at once. */
 struct gy_entry {
-    _Alignas(64) struct gy_arrival arrival;
+    _Alignas(64) struct gy_call_signature signature;
     struct gy_offer offer;
     _Atomic uint64_t
         offered; /* whose offer it is, release; 0: while it is replaced, and where there was none; GY_WITHDRAWN */
@@ -85,18 +85,19 @@ _Static_assert(sizeof(struct gy_entry) == 64, "one line of a cache");
 #define GY_WITHDRAWN(sequence) (~(uint64_t)(sequence)) /* instead of the operation's number: its offer counts no more */
 
 /* What a rank exposes for one communicator; single writer: that rank. */
-struct gy_window_control {
-    struct gy_window_line line[GY_WINDOW_LINES]; /* of direct exchanges, by number */
+struct gy_region_control {
+    struct gy_region_line line[GY_REGION_LINES]; /* of direct exchanges, by number */
     struct {
         _Alignas(GY_CACHE_LINE) _Atomic uint64_t progress;
-    } lane[GY_WINDOW_LANES];                                    /* iterations completed since
+    } lane[GY_REGION_LANES]; /* iterations completed since
                                                                      * the communicator was made */
-    _Alignas(GY_CACHE_LINE) struct gy_entry entry[GY_ARRIVALS]; /* by sequence number mod GY_ARRIVALS, written
+    _Alignas(
+        GY_CACHE_LINE) struct gy_entry entry[GY_CALL_SIGNATURES]; /* by sequence number mod GY_CALL_SIGNATURES, written
                                                                      * before the first signal */
-    _Alignas(GY_CACHE_LINE) _Atomic uint64_t entered;           /* sequence of the operation this rank is
+    _Alignas(GY_CACHE_LINE) _Atomic uint64_t entered;             /* sequence of the operation this rank is
                                                                      * in, release after its entry */
-    _Alignas(GY_CACHE_LINE) _Atomic uint64_t ends;        /* operations with uniform ends that are complete here */
-    _Atomic uint32_t way[GY_WAY_QUESTIONS][GY_WAY_KINDS]; /* by collective, two bits for an octave of sizes: the
+    _Alignas(GY_CACHE_LINE) _Atomic uint64_t completion; /* operations with uniform ends that are complete here */
+    _Atomic uint32_t choice[GY_TUNER_QUESTIONS][GY_TUNER_KINDS]; /* by collective, two bits for an octave of sizes: the
                                                            * quickest of up to four ways: autotune.h */
     _Atomic uint32_t core; /* 1 + the one on which this rank made its last call, where ranks share cores; 0: not told */
 };
@@ -104,16 +105,16 @@ struct gy_window_control {
 /* The control block and, behind it, the vectors that are longer than a line has room for; by number like the lines. Between two of
  * them lies a page that nobody uses: processors fetch what lies behind that which is read, as far as the end of its page, and who read
  * one vector would take away the lines of the next, which are about to be written. Each begins a page, so that short ones lie in one. */
-struct gy_window {
-    struct gy_window_control control;
-    _Alignas(GY_WINDOW_PAGE) unsigned char shorter[GY_WINDOW_LINES][GY_WINDOW_SHORT + GY_WINDOW_GAP];
-    _Alignas(GY_WINDOW_PAGE) unsigned char vector[2][GY_WINDOW_VECTOR + GY_WINDOW_GAP];
+struct gy_region {
+    struct gy_region_control control;
+    _Alignas(GY_REGION_PAGE) unsigned char shorter[GY_REGION_LINES][GY_REGION_SHORT + GY_REGION_GAP];
+    _Alignas(GY_REGION_PAGE) unsigned char vector[2][GY_REGION_VECTOR + GY_REGION_GAP];
 };
 
-static inline unsigned char *gy_window_vector(struct gy_window_control *control, uint64_t number, size_t bytes)
+static inline unsigned char *gy_region_vector(struct gy_region_control *control, uint64_t number, size_t bytes)
 {
-    struct gy_window *window = (struct gy_window *)(void *)control;
-    return bytes <= GY_WINDOW_SHORT ? window->shorter[number % GY_WINDOW_LINES] : window->vector[number & 1];
+    struct gy_region *region = (struct gy_region *)(void *)control;
+    return bytes <= GY_REGION_SHORT ? region->shorter[number % GY_REGION_LINES] : region->vector[number & 1];
 }
 
 /* What a rank exposes once per world; single writer: that rank, but for `look`, which a peer sets. */
@@ -125,19 +126,19 @@ struct gy_rank_control {
     _Atomic int32_t waiting_for;                        /* the rank it waits for, −1 none */
     _Atomic uint32_t core;                              /* 1 + the one on which it last found itself waiting for
                                                          * long, or began a long call; 0: none yet */
-    _Atomic uint32_t window_user[GY_WINDOW_COMMS];      /* what it has in each window slot: the communicator's number
+    _Atomic uint32_t region_user[GY_REGION_COMMS];      /* what it has in each region slot: the communicator's number
                                                          * + 1, 0 nothing yet, with bit 31 no more */
-    _Atomic uint32_t window_ended[GY_WINDOW_COMMS];     /* 1 + the rank because of whose leaving that communicator has
+    _Atomic uint32_t region_ended[GY_REGION_COMMS];     /* 1 + the rank because of whose leaving that communicator has
                                                          * ended here, 0: it has not */
     _Atomic uint64_t proof;                             /* where its private memory has the word that proves a reach,
                                                          * 0: not told: process_vm.c */
     _Atomic uint32_t reaches;                           /* enum gy_reading: whose private memory it can read */
-    _Atomic uint64_t bell;                              /* the name of its doorbell: wakeup.c */
+    _Atomic uint64_t doorbell;                          /* the name of its doorbell: wakeup.c */
     _Alignas(GY_CACHE_LINE) _Atomic uint32_t look;      /* set by a peer: a communicator has ended there */
 };
 
 /* Makes or receives the segment; blocks within `deadline` (gy_now). NULL in *segment_p when there is only one local
- * rank (then heap memory is plain memory and no window exists). */
+ * rank (then heap memory is plain memory and no region exists). */
 gyre_status gy_segment_create(struct gy_world *world, int64_t deadline, struct gy_segment **segment_p,
                               struct gy_error *error);
 void gy_segment_free(struct gy_segment *segment); /* unmaps; others keep theirs */
@@ -145,15 +146,15 @@ void gy_segment_free(struct gy_segment *segment); /* unmaps; others keep theirs 
 struct gy_notice *gy_segment_notice(struct gy_segment *segment); /* overlay.h */
 struct gy_rank_control *gy_segment_rank(struct gy_segment *segment, int local);
 
-/* Window of communicator slot `index` (< GY_WINDOW_COMMS) of local rank `local`: control block and data area of
- * gy_segment_window_bytes bytes. `reserve` backs my own window with pages (idempotent): NO_MEMORY with a sentence when
+/* Region of communicator slot `index` (< GY_REGION_COMMS) of local rank `local`: control block and data area of
+ * gy_segment_region_bytes bytes. `reserve` backs my own region with pages (idempotent): NO_MEMORY with a sentence when
  * the host has no room. */
-gyre_status gy_segment_window_reserve(struct gy_segment *segment, int index, struct gy_error *error);
-struct gy_window_control *gy_segment_window(struct gy_segment *segment, int local, int index);
-/* My own window's control block as it was at the beginning, for the next communicator. */
-void gy_segment_window_reset(struct gy_segment *segment, int index);
-unsigned char *gy_segment_window_data(struct gy_segment *segment, int local, int index);
-size_t gy_segment_window_bytes(const struct gy_segment *segment); /* 2 * GY_WINDOW_SLOTS * config->shm_slot */
+gyre_status gy_segment_region_reserve(struct gy_segment *segment, int index, struct gy_error *error);
+struct gy_region_control *gy_segment_region(struct gy_segment *segment, int local, int index);
+/* My own region's control block as it was at the beginning, for the next communicator. */
+void gy_segment_region_reset(struct gy_segment *segment, int index);
+unsigned char *gy_segment_region_data(struct gy_segment *segment, int local, int index);
+size_t gy_segment_region_bytes(const struct gy_segment *segment); /* 2 * GY_REGION_SLOTS * config->shm_slot */
 
 /* Link ring area between two local ranks: written by `from`, read by `to`. Bytes: gy_segment_ring_bytes; first use
  * reserves. */
@@ -188,10 +189,10 @@ bool gy_segment_readable(const void *memory, size_t bytes);
 int gy_segment_reach(struct gy_segment *segment, int local, uint64_t address, size_t bytes, void *to);
 
 /* Wakes local rank `local` if it sleeps: a datagram to its doorbell; call after the store that it waits
- * for. The two halves serve those who wake several: one fence, then a bell for each. */
+ * for. The two halves serve those who wake several: one fence, then a doorbell for each. */
 void gy_segment_wake(struct gy_segment *segment, int local);
 void gy_segment_fence(struct gy_segment *segment);
-void gy_segment_ring_bell(struct gy_segment *segment, int local);
+void gy_segment_ring_doorbell(struct gy_segment *segment, int local);
 /* Announces that this rank is about to sleep (then re-check everything, then gy_poller_poll), and that it is awake
  * again. */
 void gy_segment_sleep(struct gy_segment *segment);

@@ -25,7 +25,7 @@
  *
  * A datagram that its receiver has not read counts against the socket that has sent it, which holds 277 of them with Linux's
  * defaults. A rank has two unread ones at most: that of its last sleep, and one that came late. So a sender socket that serves
- * GY_BELLS_PER_SENDER ranks always has room. The length of the receiver's queue does not matter: the kernel looks at it only where the
+ * GY_DOORBELLS_PER_SENDER ranks always has room. The length of the receiver's queue does not matter: the kernel looks at it only where the
  * two sockets are not connected. */
 #include <errno.h>
 #include <linux/membarrier.h>
@@ -90,7 +90,7 @@ static int socket_make(int sender)
 
 int gy_segment_senders(int locals)
 {
-    int senders = (locals + GY_BELLS_PER_SENDER - 1) / GY_BELLS_PER_SENDER;
+    int senders = (locals + GY_DOORBELLS_PER_SENDER - 1) / GY_DOORBELLS_PER_SENDER;
     return senders < GY_SENDERS ? senders : GY_SENDERS;
 }
 
@@ -112,11 +112,11 @@ static void drain(struct gy_segment *segment)
 {
     char byte;
     segment->rung = false;
-    for (int i = 0; i < DRAIN_MAX && recv(segment->bell.fd, &byte, 1, MSG_DONTWAIT) >= 0; i++)
+    for (int i = 0; i < DRAIN_MAX && recv(segment->doorbell.fd, &byte, 1, MSG_DONTWAIT) >= 0; i++)
         ;
 }
 
-static void bell_rang(void *owner, uint32_t events)
+static void doorbell_rang(void *owner, uint32_t events)
 {
     struct gy_segment *segment = owner;
     (void)events;
@@ -125,27 +125,27 @@ static void bell_rang(void *owner, uint32_t events)
         drain(segment);
 }
 
-gyre_status gy_segment_bell_open(struct gy_segment *segment, struct gy_error *error)
+gyre_status gy_segment_doorbell_open(struct gy_segment *segment, struct gy_error *error)
 {
     struct gy_world *world = segment->world;
     int fd = socket_make(sender_of(segment, world->local));
     if (fd < 0)
         return gy_error_system(error, errno, "rank %d: socket for its doorbell", world->rank);
-    segment->bell = (struct gy_watch){.fd = fd, .events = EPOLLIN, .callback = bell_rang, .owner = segment};
-    gyre_status status = gy_poller_add(world->poller, &segment->bell, error);
+    segment->doorbell = (struct gy_watch){.fd = fd, .events = EPOLLIN, .callback = doorbell_rang, .owner = segment};
+    gyre_status status = gy_poller_add(world->poller, &segment->doorbell, error);
     if (status != GYRE_SUCCESS) {
         close(fd);
         return status;
     }
-    atomic_store_explicit(&gy_segment_rank(segment, world->local)->bell, word_of(fd), memory_order_release);
+    atomic_store_explicit(&gy_segment_rank(segment, world->local)->doorbell, word_of(fd), memory_order_release);
     return GYRE_SUCCESS;
 }
 
-void gy_segment_bell_close(struct gy_segment *segment, bool forked)
+void gy_segment_doorbell_close(struct gy_segment *segment, bool forked)
 {
     if (!forked)
-        gy_poller_remove(segment->world->poller, &segment->bell);
-    close(segment->bell.fd);
+        gy_poller_remove(segment->world->poller, &segment->doorbell);
+    close(segment->doorbell.fd);
 }
 
 static bool membarrier_call(int command)
@@ -153,7 +153,7 @@ static bool membarrier_call(int command)
     return syscall(SYS_membarrier, command, 0, 0) == 0;
 }
 
-void gy_segment_bell_register(struct gy_segment *segment)
+void gy_segment_doorbell_register(struct gy_segment *segment)
 {
     segment->fences_for_all = membarrier_call(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED);
     atomic_store_explicit(&gy_segment_rank(segment, segment->world->local)->fences_for_all,
@@ -184,7 +184,7 @@ void gy_segment_fence(struct gy_segment *segment)
 static bool send_ring(struct gy_segment *segment, int local)
 {
     struct sockaddr_un name;
-    uint64_t word = atomic_load_explicit(&gy_segment_rank(segment, local)->bell, memory_order_acquire);
+    uint64_t word = atomic_load_explicit(&gy_segment_rank(segment, local)->doorbell, memory_order_acquire);
     socklen_t bytes = name_of(word, &name);
     return sendto(sender_of(segment, local), "!", 1, MSG_DONTWAIT | MSG_NOSIGNAL, (struct sockaddr *)&name, bytes) >=
                0 ||
@@ -197,7 +197,7 @@ static __attribute__((noinline, cold)) void ring_again(struct gy_segment *segmen
         poll(NULL, 0, 1);
 }
 
-void gy_segment_ring_bell(struct gy_segment *segment, int local)
+void gy_segment_ring_doorbell(struct gy_segment *segment, int local)
 {
     _Atomic uint32_t *sleeping = &gy_segment_rank(segment, local)->sleeping;
     if (atomic_load_explicit(sleeping, memory_order_relaxed) == 0)
@@ -211,15 +211,15 @@ void gy_segment_ring_bell(struct gy_segment *segment, int local)
 void gy_segment_wake(struct gy_segment *segment, int local)
 {
     gy_segment_fence(segment);
-    gy_segment_ring_bell(segment, local);
+    gy_segment_ring_doorbell(segment, local);
 }
 
 /* A ring ends it: then there is something to look at. */
 static void outwait_stores(const struct gy_segment *segment)
 {
-    struct pollfd bell = {.fd = segment->bell.fd, .events = POLLIN};
+    struct pollfd doorbell = {.fd = segment->doorbell.fd, .events = POLLIN};
     int64_t until = gy_now() + STORES_NS;
-    while (gy_now() < until && poll(&bell, 1, 1) <= 0)
+    while (gy_now() < until && poll(&doorbell, 1, 1) <= 0)
         ;
 }
 

@@ -40,9 +40,9 @@ struct tcp_pace {
 
 /* What zero_copy_policy.c knows of payloads of about one length. Of two paces the first is that of what goes plainly, the second of what goes past
  * the caches. */
-#define GY_TCP_SORTS 4u               /* from 16 KiB, twice, four and eight times that */
-#define GY_TCP_PAST_LEAST (16u << 10) /* shorter payloads go plainly */
-#define GY_TCP_PAST_LONG (128u << 10)
+#define GY_TCP_SORTS 4u                    /* from 16 KiB, twice, four and eight times that */
+#define GY_TCP_ZERO_COPY_LEAST (16u << 10) /* shorter payloads go plainly */
+#define GY_TCP_ZERO_COPY_LONG (128u << 10)
 struct tcp_sort {
     struct tcp_pace sends[2], reads[2];
     uint16_t theirs[2]; /* what the peer says of his reads */
@@ -70,7 +70,7 @@ struct tcp_link {
     struct gy_link base;
     struct tcp *tcp;
     struct tcp_link *next;
-    const struct gy_sink *sink; /* the layer above; until RAILS has come, striping.c before it */
+    const struct gy_receive_handler *handler; /* the layer above; until RAILS has come, striping.c before it */
     struct tcp_way out, in;
     bool near;    /* nothing but this machine's kernel is between the ends */
     bool untried; /* what is queued waits for the next progress, see gy_frame_out.patient */
@@ -113,7 +113,7 @@ struct tcp {
     int rails;                                  /* connections of a link */
     struct sockaddr_storage own[GY_RAILS_MOST]; /* their addresses here (port 0), where there are several */
     struct tcp_link *links;                     /* asked for so far */
-    gy_door_func dialled;                       /* for a rail that has been dialled, or could not be */
+    gy_listener_func dialled;                   /* for a rail that has been dialled, or could not be */
     struct tcp_pool pool;
     struct tcp_parked *parked; /* [world size], of first rails */
     bool closed;
@@ -138,16 +138,16 @@ void gy_tcp_expect(struct tcp_link *link);
 void gy_tcp_listen(struct tcp_link *link);
 /* The rail's part of it, which the poller calls before any sleep. */
 void gy_tcp_end_quiet(void *rail);
-/* Reads what is there, within bounds, and hands complete frames to the sink; true if anything moved. */
+/* Reads what is there, within bounds, and hands complete frames to the receive handler; true if anything moved. */
 bool gy_tcp_receive(struct tcp_link *link);
 
 /* striping.c. Whose turn it is after so many bytes. */
-void gy_tcp_turn(struct tcp_way *way);
+void gy_tcp_progress(struct tcp_way *way);
 static inline void gy_tcp_passed(struct tcp_way *way, size_t bytes)
 {
     way->left -= bytes;
     if (way->left == 0)
-        gy_tcp_turn(way);
+        gy_tcp_progress(way);
 }
 /* A new link gets its rails, and tells the peer of them if its rank is the higher one. False: no memory. */
 bool gy_tcp_rails_make(struct tcp_link *link);
@@ -178,17 +178,17 @@ static inline uint64_t gy_tcp_position(const struct tcp_way *way)
 }
 
 /* zero_copy_policy.c: which payloads go past the caches. Before a frame leaves, or is queued: marks it if it is one, and says what has been read. */
-void gy_tcp_past_mark(struct tcp_link *link, struct gy_frame *header);
+void gy_tcp_zero_copy_mark(struct tcp_link *link, struct gy_frame *header);
 /* A header has come: the layer above sees nothing of that in it. */
-void gy_tcp_past_heard(struct tcp_link *link, struct gy_frame *header);
+void gy_tcp_zero_copy_heard(struct tcp_link *link, struct gy_frame *header);
 /* Of which sort is a payload of this length? NULL: of none, so that it is not to be known what it takes. */
-struct tcp_sort *gy_tcp_past_sort(struct tcp_link *link, size_t payload);
+struct tcp_sort *gy_tcp_zero_copy_sort(struct tcp_link *link, size_t payload);
 /* So many bytes of such a payload took `ns`. */
-void gy_tcp_past_timed(struct tcp_pace *pace, size_t payload, size_t bytes, int64_t ns);
+void gy_tcp_zero_copy_timed(struct tcp_pace *pace, size_t payload, size_t bytes, int64_t ns);
 /* This much of its payload, or of what is not known yet, has been read. */
-void gy_tcp_past_read(struct tcp_link *link, size_t bytes, int64_t ns);
+void gy_tcp_zero_copy_read(struct tcp_link *link, size_t bytes, int64_t ns);
 /* A frame's payload begins: what has been read of it is. */
-void gy_tcp_past_begin(struct tcp_link *link, const struct gy_frame *header);
+void gy_tcp_zero_copy_begin(struct tcp_link *link, const struct gy_frame *header);
 
 /* zero_copy_pool.c: how they do. Is a piece of the frame, the first that is to leave, in the pool, or can it come there? Else it goes as others do. */
 bool gy_tcp_pool_has(struct tcp_link *link, struct gy_frame_out *frame);

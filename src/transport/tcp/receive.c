@@ -1,14 +1,14 @@
 /* Bytes to frames, over a tcp link.
  *
- *   recv(msg) --> [rest of the payload under way, in the sink's memory][65 KiB read-ahead]
+ *   recv(msg) --> [rest of the payload under way, in the receive handler's memory][65 KiB read-ahead]
  *
  * Neither goes further than the turn of this rail (striping.c). The second half of that vector makes a stream of tiny frames
  * cost one call, and lets the header behind a payload come with it; after a payload that was longer, when the next may be so
  * too, it is short, since what of that is in the read-ahead has to be copied once more. Frames that lie whole in the read-ahead are given
- * to the sink there; the others are completed in its own memory. An eager frame of 64 KiB is more than a packet of the loopback
- * interface holds: the few bytes of the second one are awaited, for what the sink would do with it meanwhile is to keep it in a stash.
+ * to the receive handler there; the others are completed in its own memory. An eager frame of 64 KiB is more than a packet of the loopback
+ * interface holds: the few bytes of the second one are awaited, for what the receive handler would do with it meanwhile is to keep it in a stash.
  * On a sealed link a header is opened before anything of it is believed, and a payload, where it lies, before
- * the sink hears of it: wrong bytes may reach the memory that the sink gave, but never count as having arrived.
+ * the receive handler hears of it: wrong bytes may reach the memory that the receive handler gave, but never count as having arrived.
  *
  * Invariant: the read-ahead holds bytes only while no payload is under way, or was just used up. */
 #include <errno.h>
@@ -61,7 +61,7 @@ static ssize_t fill(struct tcp_link *link, bool *more_p)
         return -1;
     }
     if (times)
-        gy_tcp_past_read(link, (size_t)got, gy_now() - before);
+        gy_tcp_zero_copy_read(link, (size_t)got, gy_now() - before);
     *more_p = (size_t)got == wanted + room; /* short: the socket is empty now, do not ask again */
     size_t direct = gy_min_size(wanted, (size_t)got);
     link->base.inbound.got += direct;
@@ -104,7 +104,7 @@ static bool finish(struct tcp_link *link)
             return refuse(link, frame, GY_FLAW_DAMAGED);
         link->start += GY_SEAL_TAG_BYTES;
     }
-    return gy_link_inbound_end(&link->base, link->sink);
+    return gy_link_inbound_end(&link->base, link->handler);
 }
 
 /* A header as it came; *bytes_p is how many that were. */
@@ -138,7 +138,7 @@ static bool comes_whole(const struct tcp_link *link, const struct gy_frame *fram
  * more. */
 static bool digest(struct tcp_link *link, int *frames_p)
 {
-    const struct gy_sink *sink = link->sink;
+    const struct gy_receive_handler *handler = link->handler;
     size_t available = link->end - link->start, bytes;
     if (link->base.inbound.active) {
         size_t rest = gy_min_size(link->base.inbound.frame.bytes - link->base.inbound.got, available);
@@ -153,7 +153,7 @@ static bool digest(struct tcp_link *link, int *frames_p)
     struct gy_frame frame;
     if (!open_header(link, &frame, &bytes))
         return false;
-    gy_tcp_past_heard(link, &frame);
+    gy_tcp_zero_copy_heard(link, &frame);
     size_t tail = link->envelopes && frame.bytes ? GY_SEAL_TAG_BYTES : 0;
     if (frame.bytes > 0)
         link->lengthy = bytes + frame.bytes + tail > GY_TCP_AHEAD;
@@ -161,15 +161,15 @@ static bool digest(struct tcp_link *link, int *frames_p)
     if (link->whole > 0)
         return true;
     link->start += bytes;
-    gy_tcp_past_begin(link, &frame);
+    gy_tcp_zero_copy_begin(link, &frame);
     if (available - bytes < frame.bytes + tail)
-        return gy_link_inbound_begin(&link->base, sink, &frame);
+        return gy_link_inbound_begin(&link->base, handler, &frame);
     unsigned char *payload = link->ahead + link->start;
     if (tail && !gy_seal_open_body(&link->opens, payload, frame.bytes, payload + frame.bytes))
         return refuse(link, &frame, GY_FLAW_DAMAGED);
     link->start += frame.bytes + tail;
     ++*frames_p;
-    return gy_link_arrived(&link->base, sink, &frame, frame.bytes ? payload : NULL);
+    return gy_link_arrived(&link->base, handler, &frame, frame.bytes ? payload : NULL);
 }
 
 /* What the payload under way lacks, and this rail shall bring, before anything can be done with it. */

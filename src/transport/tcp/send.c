@@ -29,7 +29,7 @@ static size_t gather(const struct tcp_link *link, struct iovec *pieces, uint8_t 
     size_t count = 0;
     const struct gy_frame_out *frame = link->base.first;
     for (size_t i = 0; i < SEND_FRAMES && frame; i++, frame = frame->next) {
-        if (i > 0 && frame->header.flags & GY_FRAME_PAST)
+        if (i > 0 && frame->header.flags & GY_FRAME_NT)
             break; /* by another call: zero_copy_pool.c */
         if (frame->sent < GY_FRAME_BYTES) {
             gy_frame_encode(&frame->header, headers[i]);
@@ -124,8 +124,8 @@ static ssize_t send_timed(struct tcp_link *link, struct gy_frame_out *frame)
     int64_t before = times ? gy_now() : 0;
     ssize_t sent = send_long(link, frame, &past);
     if (times && sent > 0 && !(past && link->past.fresh)) {
-        struct tcp_sort *sort = gy_tcp_past_sort(link, frame->header.bytes);
-        gy_tcp_past_timed(&sort->sends[past], frame->header.bytes, (size_t)sent, gy_now() - before);
+        struct tcp_sort *sort = gy_tcp_zero_copy_sort(link, frame->header.bytes);
+        gy_tcp_zero_copy_timed(&sort->sends[past], frame->header.bytes, (size_t)sent, gy_now() - before);
     }
     return sent;
 }
@@ -213,9 +213,9 @@ bool gy_tcp_send_short(struct gy_link *base, const struct gy_frame *header, cons
         return true;
     }
     struct gy_frame marked = *header;
-    gy_tcp_past_mark(link, &marked);
-    ssize_t sent = header->bytes < GY_TCP_PAST_LEAST ? send_frame(link, &marked, payload)
-                                                     : send_alone(link, &marked, payload);
+    gy_tcp_zero_copy_mark(link, &marked);
+    ssize_t sent = header->bytes < GY_TCP_ZERO_COPY_LEAST ? send_frame(link, &marked, payload)
+                                                          : send_alone(link, &marked, payload);
     if (sent <= 0) /* post finds out why */
         return false;
     gy_tcp_passed(&link->out, (size_t)sent);

@@ -34,8 +34,8 @@
 #define LAST_WORDS GY_SECOND /* for what the peer said over other rails before it closed one */
 
 struct tcp_rails {
-    struct gy_sink sink;      /* hears RAILS, */
-    struct gy_frame_out told; /* which the other end sends */
+    struct gy_receive_handler handler; /* hears RAILS, */
+    struct gy_frame_out told;          /* which the other end sends */
     uint8_t addresses[(GY_RAILS_MOST - 1) * GY_ADDRESS_WIRE];
     struct sockaddr_storage there[GY_RAILS_MOST]; /* the peer's ends */
     struct tcp_rail *broken;                      /* NULL: none */
@@ -59,7 +59,7 @@ static const char *own_name(const struct tcp_rail *rail, char text_p[OWN_TEXT])
     return text_p;
 }
 
-void gy_tcp_turn(struct tcp_way *way)
+void gy_tcp_progress(struct tcp_way *way)
 {
     struct tcp_link *link = way->rail->link;
     way->rail = &link->rail[(number_of(way->rail) + 1) % link->tcp->rails];
@@ -95,7 +95,7 @@ void gy_tcp_describe(const struct gy_config *config, gyre_print_func print, void
 static void *introduction_place(void *user, int peer, const struct gy_frame *frame)
 {
     struct tcp_link *link = user;
-    const struct gy_sink *above = &link->tcp->env.sink;
+    const struct gy_receive_handler *above = &link->tcp->env.handler;
     if (frame->kind != GY_FRAME_RAILS)
         return above->place(above->user, peer, frame);
     return frame->bytes == (unsigned)(link->tcp->rails - 1) * GY_ADDRESS_WIRE ? link->rails->addresses : NULL;
@@ -124,11 +124,11 @@ static gyre_status dial_others(struct tcp_link *link, const uint8_t *addresses, 
 static gyre_status introduction_arrived(void *user, int peer, const struct gy_frame *frame, const void *payload)
 {
     struct tcp_link *link = user;
-    const struct gy_sink *above = &link->tcp->env.sink;
+    const struct gy_receive_handler *above = &link->tcp->env.handler;
     struct gy_error error = {.rank = peer, .quiet = true};
     if (frame->kind != GY_FRAME_RAILS)
         return above->arrived(above->user, peer, frame, payload);
-    link->sink = above;
+    link->handler = above;
     if (!payload || introduction_place(user, peer, frame) == NULL)
         gy_error_set(&error, GYRE_PROTOCOL, peer, "rank %d told %u bytes of addresses (RAILS)", peer, frame->bytes);
     else
@@ -156,7 +156,7 @@ bool gy_tcp_rails_make(struct tcp_link *link)
     struct tcp *tcp = link->tcp;
     for (int i = 0; i < GY_RAILS_MOST; i++)
         link->rail[i] = (struct tcp_rail){.watch.fd = -1, .link = link};
-    link->sink = &tcp->env.sink;
+    link->handler = &tcp->env.handler;
     link->out = link->in = (struct tcp_way){link->rail, tcp->rails > 1 ? STRIPE : SIZE_MAX};
     if (tcp->rails == 1)
         return true;
@@ -164,9 +164,10 @@ bool gy_tcp_rails_make(struct tcp_link *link)
     if (!link->rails)
         return false;
     link->rails->there[0] = tcp->env.world->members[link->base.peer].address;
-    link->rails->sink = (struct gy_sink){.user = link, .place = introduction_place, .arrived = introduction_arrived};
+    link->rails->handler = (struct gy_receive_handler){
+        .user = link, .place = introduction_place, .arrived = introduction_arrived};
     if (link->base.peer < tcp->env.world->rank)
-        link->sink = &link->rails->sink;
+        link->handler = &link->rails->handler;
     else
         introduce(link);
     return true;

@@ -60,17 +60,17 @@ static void disconnect(struct tcp_link *link)
 }
 
 /* A look too late is no silence: it takes two. */
-static void tcp_check(struct gy_link *base, int64_t patience)
+static void tcp_check(struct gy_link *base, int64_t timeout)
 {
     struct tcp_link *link = (struct tcp_link *)base;
     for (int i = 0; i < link->tcp->rails && base->state == GY_LINK_OPEN && !link->mute; i++) {
         struct tcp_rail *rail = &link->rail[i];
-        if (rail->watch.fd >= 0 && gy_socket_is_stuck(rail->watch.fd, gy_now(), patience, &rail->progress)) {
+        if (rail->watch.fd >= 0 && gy_socket_is_stuck(rail->watch.fd, gy_now(), timeout, &rail->progress)) {
             if (link->rails)
                 gy_tcp_rails_mute(rail, EMSGSIZE);
             else
                 gy_tcp_fail(rail, EMSGSIZE);
-        } else if (rail->watch.fd < 0 || !gy_socket_is_unanswered(rail->watch.fd, patience))
+        } else if (rail->watch.fd < 0 || !gy_socket_is_unanswered(rail->watch.fd, timeout))
             rail->unanswered = 0;
         else if (++rail->unanswered < UNANSWERED_LOOKS)
             continue;
@@ -102,7 +102,7 @@ static bool tcp_progress(struct gy_link *base)
         else
             disconnect(link);
     }
-    return gy_link_report(base, &link->tcp->env.sink) || moved;
+    return gy_link_report(base, &link->tcp->env.handler) || moved;
 }
 
 static void readable(void *owner, uint32_t events)
@@ -221,7 +221,7 @@ static void forget(struct tcp_parked *parked)
     parked->fd = -1;
 }
 
-/* The door: a lower rank's half. Nothing is read before the layer above wants the link. */
+/* The listener: a lower rank's half. Nothing is read before the layer above wants the link. */
 static void accepted(void *user, int rank, int fd, const struct gy_seal_keys *keys)
 {
     struct tcp *tcp = user;
@@ -261,7 +261,7 @@ static void dialled(void *user, int rank, int fd, const struct gy_seal_keys *key
                      strerror(reason));
         if (link->rails)
             gy_tcp_rails_fail(rail, reason);
-        gy_link_report(&link->base, &link->tcp->env.sink);
+        gy_link_report(&link->base, &link->tcp->env.handler);
     }
 }
 
@@ -353,7 +353,7 @@ static void tcp_post(struct gy_link *base, struct gy_frame_out *frame)
     struct tcp_link *link = (struct tcp_link *)base;
     if (frame->header.kind != GY_FRAME_CREDIT)
         gy_tcp_listen(link);
-    gy_tcp_past_mark(link, &frame->header);
+    gy_tcp_zero_copy_mark(link, &frame->header);
     if (frame->header.kind == GY_FRAME_GRANT)
         gy_link_push_ahead(base, frame, link->envelopes ? link->envelopes->count : base->first && base->first->sent);
     else

@@ -22,19 +22,20 @@
 #define SORT_BITS ((GY_TCP_SORTS - 1) << GY_FRAME_SORT)
 
 _Static_assert((GY_TCP_SORTS & (GY_TCP_SORTS - 1)) == 0, "they fill their bits");
-_Static_assert(GY_TCP_PAST_LEAST << (GY_TCP_SORTS - 1) == GY_TCP_PAST_LONG, "the last sort is that of long ones");
+_Static_assert(GY_TCP_ZERO_COPY_LEAST << (GY_TCP_SORTS - 1) == GY_TCP_ZERO_COPY_LONG,
+               "the last sort is that of long ones");
 
 static bool stays_plain(const struct tcp_link *link)
 {
     return !link->near || link->rails || link->envelopes;
 }
 
-struct tcp_sort *gy_tcp_past_sort(struct tcp_link *link, size_t payload)
+struct tcp_sort *gy_tcp_zero_copy_sort(struct tcp_link *link, size_t payload)
 {
     unsigned sort = 0;
-    if (payload < GY_TCP_PAST_LEAST || stays_plain(link))
+    if (payload < GY_TCP_ZERO_COPY_LEAST || stays_plain(link))
         return NULL;
-    while (sort + 1 < GY_TCP_SORTS && payload >= (size_t)GY_TCP_PAST_LEAST << (sort + 1))
+    while (sort + 1 < GY_TCP_SORTS && payload >= (size_t)GY_TCP_ZERO_COPY_LEAST << (sort + 1))
         sort++;
     return &link->past.sort[sort];
 }
@@ -61,11 +62,11 @@ static uint16_t mean_of(const struct tcp_pace *pace)
     return (uint16_t)(sum / (pace->count - left_out));
 }
 
-void gy_tcp_past_timed(struct tcp_pace *pace, size_t payload, size_t bytes, int64_t ns)
+void gy_tcp_zero_copy_timed(struct tcp_pace *pace, size_t payload, size_t bytes, int64_t ns)
 {
     pace->bytes += bytes;
     pace->ns += ns;
-    if (pace->bytes < gy_min_size(payload, GY_TCP_PAST_LONG))
+    if (pace->bytes < gy_min_size(payload, GY_TCP_ZERO_COPY_LONG))
         return;
     int64_t each = pace->ns * 1024 / (int64_t)pace->bytes;
     pace->figure[pace->next] = (uint16_t)(each < 1 ? 1 : each > UINT16_MAX ? UINT16_MAX : each);
@@ -78,31 +79,31 @@ void gy_tcp_past_timed(struct tcp_pace *pace, size_t payload, size_t bytes, int6
 
 /* ---- the reader ---- */
 
-void gy_tcp_past_read(struct tcp_link *link, size_t bytes, int64_t ns)
+void gy_tcp_zero_copy_read(struct tcp_link *link, size_t bytes, int64_t ns)
 {
     struct tcp_past *past = &link->past;
     if (link->base.inbound.active) {
         size_t payload = link->base.inbound.frame.bytes;
-        gy_tcp_past_timed(&gy_tcp_past_sort(link, payload)->reads[past->past], payload, bytes, ns);
+        gy_tcp_zero_copy_timed(&gy_tcp_zero_copy_sort(link, payload)->reads[past->past], payload, bytes, ns);
     } else {
         past->unnamed += bytes;
         past->unnamed_ns += ns;
     }
 }
 
-void gy_tcp_past_begin(struct tcp_link *link, const struct gy_frame *header)
+void gy_tcp_zero_copy_begin(struct tcp_link *link, const struct gy_frame *header)
 {
     struct tcp_past *past = &link->past;
     if (header->bytes == 0)
         return;
-    struct tcp_sort *sort = header->bytes < GY_TCP_PAST_LEAST ? NULL : gy_tcp_past_sort(link, header->bytes);
+    struct tcp_sort *sort = header->bytes < GY_TCP_ZERO_COPY_LEAST ? NULL : gy_tcp_zero_copy_sort(link, header->bytes);
     past->tells = sort != NULL;
     past->heeds = sort && past->timed;
     if (!sort)
         return;
     past->said = (unsigned)(sort - past->sort);
     if (past->unnamed >= header->bytes)
-        gy_tcp_past_timed(&sort->reads[past->past], header->bytes, past->unnamed, past->unnamed_ns);
+        gy_tcp_zero_copy_timed(&sort->reads[past->past], header->bytes, past->unnamed, past->unnamed_ns);
     past->unnamed = 0;
     past->unnamed_ns = 0;
 }
@@ -130,7 +131,7 @@ static unsigned flags_of_short(struct tcp_sort *sort)
     if (!timed)
         choose(sort);
     bool other = timed && turn % TRIAL_FRAMES >= TRIAL_FRAMES / 2;
-    return (sort->pays != other ? GY_FRAME_PAST : 0) | (timed ? GY_FRAME_TIMED : 0);
+    return (sort->pays != other ? GY_FRAME_NT : 0) | (timed ? GY_FRAME_TIMED : 0);
 }
 
 /* Programs send few of these, beside each of which two looks at the clock are nothing. All are timed, and the choice is made anew each time:
@@ -140,10 +141,10 @@ static unsigned flags_of_long(struct tcp_sort *sort)
     unsigned turn = sort->frames++, of = turn < LONG_FIRST ? LONG_TRIED_FIRST : LONG_TRIED_LATER;
     choose(sort);
     bool other = turn % of == of - 1;
-    return (sort->pays != other ? GY_FRAME_PAST : 0) | GY_FRAME_TIMED;
+    return (sort->pays != other ? GY_FRAME_NT : 0) | GY_FRAME_TIMED;
 }
 
-void gy_tcp_past_mark(struct tcp_link *link, struct gy_frame *header)
+void gy_tcp_zero_copy_mark(struct tcp_link *link, struct gy_frame *header)
 {
     struct tcp_past *past = &link->past;
     if (stays_plain(link))
@@ -156,16 +157,16 @@ void gy_tcp_past_mark(struct tcp_link *link, struct gy_frame *header)
             header->pace[way] = past->sort[past->said].reads[way].mean;
         flags |= past->said << GY_FRAME_SORT;
     }
-    if (header->kind == GY_FRAME_DATA && header->bytes >= GY_TCP_PAST_LEAST && !link->tcp->pool.refused)
-        flags |= (header->bytes < GY_TCP_PAST_LONG ? flags_of_short
-                                                   : flags_of_long)(gy_tcp_past_sort(link, header->bytes));
+    if (header->kind == GY_FRAME_DATA && header->bytes >= GY_TCP_ZERO_COPY_LEAST && !link->tcp->pool.refused)
+        flags |= (header->bytes < GY_TCP_ZERO_COPY_LONG ? flags_of_short
+                                                        : flags_of_long)(gy_tcp_zero_copy_sort(link, header->bytes));
     header->flags = (uint8_t)flags;
 }
 
-void gy_tcp_past_heard(struct tcp_link *link, struct gy_frame *header)
+void gy_tcp_zero_copy_heard(struct tcp_link *link, struct gy_frame *header)
 {
     struct tcp_past *past = &link->past;
-    past->past = header->flags & GY_FRAME_PAST;
+    past->past = header->flags & GY_FRAME_NT;
     past->timed = header->flags & GY_FRAME_TIMED;
     for (int way = 0; way < 2; way++)
         if (header->pace[way] > 0)

@@ -86,7 +86,7 @@ static int find_slot(const struct tcp_link *link, size_t payload)
         const struct tcp_slot *slot = &pool->slot[i];
         if (is_free(slot))
             return (int)i;
-        if (found < 0 && payload >= GY_TCP_PAST_LONG && slot->link != link && !is_in_use(slot, i))
+        if (found < 0 && payload >= GY_TCP_ZERO_COPY_LONG && slot->link != link && !is_in_use(slot, i))
             found = (int)i;
     }
     return found;
@@ -135,13 +135,13 @@ static bool fill_slot(struct tcp_link *link, const struct gy_frame_out *frame)
 
 bool gy_tcp_pool_has(struct tcp_link *link, struct gy_frame_out *frame)
 {
-    if (!(frame->header.flags & GY_FRAME_PAST) || link->tcp->pool.refused)
+    if (!(frame->header.flags & GY_FRAME_NT) || link->tcp->pool.refused)
         return false;
     bool in_header = frame->sent > 0 && frame->sent < GY_FRAME_BYTES;
     if (link->past.frame == frame || (!link->past.frame && !in_header && fill_slot(link, frame)))
         return true;
     if (frame->sent == 0)
-        frame->header.flags &= (uint8_t)~GY_FRAME_PAST; /* it goes plainly, and its reader's clock is to know */
+        frame->header.flags &= (uint8_t)~GY_FRAME_NT; /* it goes plainly, and its reader's clock is to know */
     return false;
 }
 

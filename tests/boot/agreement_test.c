@@ -1,4 +1,4 @@
-/* The council by itself: several of them in one process, over an overlay and a clock of this file. Messages wait in one
+/* The agreement by itself: several of them in one process, over an overlay and a clock of this file. Messages wait in one
  * queue until they are delivered, so that a test chooses what is lost, and who hears what before it dies. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -18,8 +18,8 @@ struct node {
     bool dead;
     bool gone; /* it lives and hears, but steps no more */
     struct gy_world world;
-    struct gy_council *council;
-    struct gy_fate fates[RANKS];
+    struct gy_agreement *agreement;
+    struct gy_failed_rank failures[RANKS];
     int heard; /* messages */
 };
 
@@ -43,9 +43,9 @@ static struct node *node_of(const struct gy_overlay *overlay)
 }
 
 int64_t __wrap_gy_now(void);
-const struct gy_fate *__wrap_gy_overlay_fate(const struct gy_overlay *overlay, int rank);
-void __wrap_gy_overlay_condemn(struct gy_overlay *overlay, int rank, gyre_status status, const char *why);
-int64_t __wrap_gy_overlay_fates_changed(const struct gy_overlay *overlay);
+const struct gy_failed_rank *__wrap_gy_overlay_failure(const struct gy_overlay *overlay, int rank);
+void __wrap_gy_overlay_declare_failed(struct gy_overlay *overlay, int rank, gyre_status status, const char *why);
+int64_t __wrap_gy_overlay_failures_changed(const struct gy_overlay *overlay);
 bool __wrap_gy_overlay_reach(struct gy_overlay *overlay, int rank);
 bool __wrap_gy_overlay_send(struct gy_overlay *overlay, int rank, const void *body, size_t bytes);
 const struct gy_error *__wrap_gy_overlay_deaf(const struct gy_overlay *overlay);
@@ -56,21 +56,21 @@ int64_t __wrap_gy_now(void)
     return now;
 }
 
-const struct gy_fate *__wrap_gy_overlay_fate(const struct gy_overlay *overlay, int rank)
+const struct gy_failed_rank *__wrap_gy_overlay_failure(const struct gy_overlay *overlay, int rank)
 {
-    return &node_of(overlay)->fates[rank];
+    return &node_of(overlay)->failures[rank];
 }
 
-void __wrap_gy_overlay_condemn(struct gy_overlay *overlay, int rank, gyre_status status, const char *why)
+void __wrap_gy_overlay_declare_failed(struct gy_overlay *overlay, int rank, gyre_status status, const char *why)
 {
-    struct gy_fate *fate = &node_of(overlay)->fates[rank];
+    struct gy_failed_rank *failure = &node_of(overlay)->failures[rank];
 
     (void)why;
-    if (fate->status == GYRE_SUCCESS)
-        *fate = (struct gy_fate){.status = status, .when = now};
+    if (failure->status == GYRE_SUCCESS)
+        *failure = (struct gy_failed_rank){.status = status, .when = now};
 }
 
-int64_t __wrap_gy_overlay_fates_changed(const struct gy_overlay *overlay)
+int64_t __wrap_gy_overlay_failures_changed(const struct gy_overlay *overlay)
 {
     (void)overlay;
     return 0;
@@ -111,38 +111,38 @@ void __wrap_gy_overlay_on_message(struct gy_overlay *overlay, gy_overlay_message
 static void begin(void)
 {
     now = 1000 * GY_SECOND;
-    kind = GY_COUNCIL_AGREE;
+    kind = GY_AGREEMENT_AGREE;
     comm = COMM;
     queued = 0;
     memset(nodes, 0, sizeof(nodes));
     for (int i = 0; i < RANKS; i++) {
         nodes[i].rank = i;
         nodes[i].world = (struct gy_world){.rank = i, .size = RANKS, .config = &config};
-        nodes[i].council = gy_council_make((struct gy_overlay *)(uintptr_t)&nodes[i], &nodes[i].world);
-        cr_assert_not_null(nodes[i].council);
+        nodes[i].agreement = gy_agreement_make((struct gy_overlay *)(uintptr_t)&nodes[i], &nodes[i].world);
+        cr_assert_not_null(nodes[i].agreement);
     }
 }
 
 static void end(void)
 {
     for (int i = 0; i < RANKS; i++)
-        gy_council_free(nodes[i].council);
+        gy_agreement_free(nodes[i].agreement);
 }
 
 static gyre_status enter(int rank, int members, uint64_t bits)
 {
     static const int all[RANKS] = {0, 1, 2, 3};
-    struct gy_word word = {.kind = kind, .bits = bits};
+    struct gy_agreement_input input = {.kind = kind, .bits = bits};
     struct gy_error error = {.rank = -1, .quiet = true};
 
-    return gy_council_enter(nodes[rank].council, comm, 1, all, members, &word, 600 * GY_SECOND, &error);
+    return gy_agreement_enter(nodes[rank].agreement, comm, 1, all, members, &input, 600 * GY_SECOND, &error);
 }
 
 static gyre_status step(int rank, uint64_t *bits_p)
 {
     struct gy_outcome outcome;
     struct gy_error error = {.rank = -1, .quiet = true};
-    gyre_status status = gy_council_step(nodes[rank].council, comm, 1, &outcome, &error);
+    gyre_status status = gy_agreement_step(nodes[rank].agreement, comm, 1, &outcome, &error);
 
     if (status == GYRE_SUCCESS) {
         *bits_p = outcome.bits;
@@ -160,7 +160,7 @@ static void deliver(void)
         if (nodes[message.to].dead)
             continue;
         nodes[message.to].heard++;
-        gy_council_hear(nodes[message.to].council, message.from, message.body, message.bytes);
+        gy_agreement_receive(nodes[message.to].agreement, message.from, message.body, message.bytes);
     }
     queued = 0;
 }
@@ -169,7 +169,7 @@ static void die(int rank)
 {
     nodes[rank].dead = true;
     for (int i = 0; i < RANKS; i++)
-        nodes[i].fates[rank] = (struct gy_fate){.status = GYRE_PEER_DEAD, .proved = true, .when = now};
+        nodes[i].failures[rank] = (struct gy_failed_rank){.status = GYRE_PEER_DEAD, .proved = true, .when = now};
 }
 
 /* Steps all of first .. last that live until each has ended, 20 ms apart; a minute at most. */
@@ -194,27 +194,27 @@ static void run(int first, int last, gyre_status status_p[RANKS], uint64_t bits_
     }
 }
 
-static void tell(int from, int to, enum gy_council_type type, int chair, const void *blob, size_t bytes)
+static void tell(int from, int to, enum gy_agreement_type type, int coordinator, const void *blob, size_t bytes)
 {
-    struct gy_council_message message = {.type = (uint8_t)type,
-                                         .comm = comm,
-                                         .number = 1,
-                                         .chair = chair,
-                                         .part = GY_PART_TAKES,
-                                         .accepted = type == GY_COUNCIL_JOIN ? 0 : GY_NOBODY,
-                                         .word.kind = GY_COUNCIL_AGREE,
-                                         .blob = blob,
-                                         .blob_bytes = bytes};
+    struct gy_agreement_message message = {.type = (uint8_t)type,
+                                           .comm = comm,
+                                           .number = 1,
+                                           .coordinator = coordinator,
+                                           .part = GY_PART_TAKES,
+                                           .accepted = type == GY_AGREEMENT_JOIN ? 0 : GY_NOBODY,
+                                           .input.kind = GY_AGREEMENT_AGREE,
+                                           .blob = blob,
+                                           .blob_bytes = bytes};
     uint8_t body[1024];
 
-    gy_council_hear(nodes[to].council, from, body, gy_council_encode(&message, body, sizeof(body)));
+    gy_agreement_receive(nodes[to].agreement, from, body, gy_agreement_encode(&message, body, sizeof(body)));
 }
 
 /* An outcome of one rank. */
 static size_t outcome_of(int rank, uint8_t blob_p[256])
 {
-    struct gy_word word = {0};
-    const struct gy_word *words[] = {&word};
+    struct gy_agreement_input input = {0};
+    const struct gy_agreement_input *words[] = {&input};
     struct gy_outcome outcome = {.bits = 99, .ranks = 1, .rank = &rank};
 
     return gy_outcome_encode(&outcome, words, blob_p, 256);
@@ -222,7 +222,7 @@ static size_t outcome_of(int rank, uint8_t blob_p[256])
 
 /* ---- tests ---- */
 
-Test(council, members_agree_and_nobody_else_hears_of_it)
+Test(agreement, members_agree_and_nobody_else_hears_of_it)
 {
     gyre_status status[RANKS];
     uint64_t bits[RANKS];
@@ -237,8 +237,8 @@ Test(council, members_agree_and_nobody_else_hears_of_it)
     end();
 }
 
-/* A chair that has ended alone lives, is connected and answers. */
-Test(council, a_chair_that_quits_is_not_waited_for)
+/* A coordinator that has ended alone lives, is connected and answers. */
+Test(agreement, a_coordinator_that_quits_is_not_waited_for)
 {
     gyre_status status[RANKS];
     uint64_t bits[RANKS];
@@ -248,18 +248,18 @@ Test(council, a_chair_that_quits_is_not_waited_for)
         begin();
         cr_assert(enter(0, RANKS, 1) == GYRE_SUCCESS);
         if (late == 0)
-            gy_council_quit(nodes[0].council, COMM, 1);
+            gy_agreement_quit(nodes[0].agreement, COMM, 1);
         for (int i = 1; i < RANKS; i++)
             cr_assert(enter(i, RANKS, 3) == GYRE_SUCCESS);
         for (int i = 0; late == 1 && i < RANKS; i++)
             cr_assert(step(i, bits) == GYRE_IN_PROGRESS);
         if (late == 1)
-            gy_council_quit(nodes[0].council, COMM, 1);
+            gy_agreement_quit(nodes[0].agreement, COMM, 1);
         began = now;
         run(1, RANKS - 1, status, bits);
         for (int i = 1; i < RANKS; i++) {
             cr_assert(status[i] == GYRE_SUCCESS && bits[i] == 3, "rank %d: %d", i, status[i]);
-            cr_assert(nodes[i].fates[0].status == GYRE_PEER_LATE && !nodes[i].fates[0].proved);
+            cr_assert(nodes[i].failures[0].status == GYRE_PEER_LATE && !nodes[i].failures[0].proved);
         }
         cr_assert(now - began < 2 * GY_SECOND);
         end();
@@ -270,19 +270,19 @@ Test(council, a_chair_that_quits_is_not_waited_for)
 static void be_parted(int rank, uint32_t number)
 {
     static const int all[RANKS] = {0, 1, 2, 3};
-    struct gy_word word = {.kind = GY_COUNCIL_AGREE};
+    struct gy_agreement_input input = {.kind = GY_AGREEMENT_AGREE};
     struct gy_error error = {.rank = -1, .quiet = true};
-    struct gy_council *council = nodes[rank].council;
+    struct gy_agreement *agreement = nodes[rank].agreement;
     struct gy_outcome outcome;
     gyre_status status;
 
-    cr_assert(gy_council_enter(council, comm, number, all, RANKS, &word, 600 * GY_SECOND, &error) == GYRE_SUCCESS);
+    cr_assert(gy_agreement_enter(agreement, comm, number, all, RANKS, &input, 600 * GY_SECOND, &error) == GYRE_SUCCESS);
     do {
-        status = gy_council_step(council, comm, number, &outcome, &error);
+        status = gy_agreement_step(agreement, comm, number, &outcome, &error);
         now += 20 * GY_MILLISECOND;
     } while (status == GYRE_IN_PROGRESS);
     cr_assert(status == GYRE_PARTITIONED, "%d", status);
-    gy_council_quit(council, comm, number);
+    gy_agreement_quit(agreement, comm, number);
 }
 
 /* All but `quits` agree without it, within so long. */
@@ -299,16 +299,16 @@ static void expect_left_out(int quits, int64_t ns, const char *how)
         if (i == quits)
             continue;
         cr_assert(status[i] == GYRE_SUCCESS && bits[i] == 3, "rank %d, %s, of %d: %d", quits, how, i, status[i]);
-        cr_assert(nodes[i].fates[quits].status == GYRE_PEER_LATE && !nodes[i].fates[quits].proved);
+        cr_assert(nodes[i].failures[quits].status == GYRE_PEER_LATE && !nodes[i].failures[quits].proved);
     }
 }
 
-/* One that quits is waited for by nobody, be it the chair or not, whether the others have entered when they hear of it or
+/* One that quits is waited for by nobody, be it the coordinator or not, whether the others have entered when they hear of it or
  * not, and also where they do not hear of it by itself, for want of a connection. */
-Test(council, who_quits_is_not_waited_for_whichever_comes_first)
+Test(agreement, who_quits_is_not_waited_for_whichever_comes_first)
 {
     static const char *const how[] = {"heard before", "heard after", "not heard"};
-    static const uint8_t kinds[] = {GY_COUNCIL_AGREE, GY_COUNCIL_ENDS};
+    static const uint8_t kinds[] = {GY_AGREEMENT_AGREE, GY_AGREEMENT_UNIFORM};
 
     for (int quits = 0; quits < RANKS; quits++) {
         for (int i = 0; i < 6; i++) {
@@ -317,7 +317,7 @@ Test(council, who_quits_is_not_waited_for_whichever_comes_first)
             begin();
             kind = kinds[i / 3];
             cr_assert(enter(quits, RANKS, 1) == GYRE_SUCCESS);
-            gy_council_quit(nodes[quits].council, COMM, 1);
+            gy_agreement_quit(nodes[quits].agreement, COMM, 1);
             if (what == 0)
                 deliver();
             for (int rank = 0; rank < RANKS; rank++)
@@ -331,8 +331,8 @@ Test(council, who_quits_is_not_waited_for_whichever_comes_first)
 }
 
 /* A rank that cannot take part in agreements on how operations end, and has entered none: it is waited for by nobody, be it the
- * chair or not, whether it has heard of the agreement before that or not; and what it hears of later wants no memory of it. */
-Test(council, who_is_outside_is_missed_in_no_agreement_on_ends)
+ * coordinator or not, whether it has heard of the agreement before that or not; and what it hears of later wants no memory of it. */
+Test(agreement, who_is_outside_is_missed_in_no_agreement_on_ends)
 {
     static const char *const how[] = {"before the others", "after it has heard of them", "unheard, after them"};
     uint64_t bits;
@@ -340,10 +340,10 @@ Test(council, who_is_outside_is_missed_in_no_agreement_on_ends)
     for (int quits = 0; quits < RANKS; quits++) {
         for (int what = 0; what < 3; what++) {
             begin();
-            kind = GY_COUNCIL_ENDS;
-            comm = GY_COUNCIL_OF_ENDS | COMM;
+            kind = GY_AGREEMENT_UNIFORM;
+            comm = GY_AGREEMENT_OF_UNIFORM | COMM;
             if (what == 0)
-                gy_council_quit_ends(nodes[quits].council);
+                gy_agreement_quit_uniform(nodes[quits].agreement);
             for (int rank = 0; rank < RANKS; rank++)
                 cr_assert(rank == quits || enter(rank, RANKS, 3) == GYRE_SUCCESS);
             for (int i = 0; what > 0 && i < 100; i++) {
@@ -355,9 +355,9 @@ Test(council, who_is_outside_is_missed_in_no_agreement_on_ends)
                 now += 20 * GY_MILLISECOND;
             }
             if (what > 0)
-                gy_council_quit_ends(nodes[quits].council);
+                gy_agreement_quit_uniform(nodes[quits].agreement);
             expect_left_out(quits, what == 1 ? 200 * GY_MILLISECOND : 2 * GY_SECOND, how[what]); /* told, asks */
-            cr_assert(what == 1 || !nodes[quits].council->sessions, "it keeps what it has no part in");
+            cr_assert(what == 1 || !nodes[quits].agreement->instances, "it keeps what it has no part in");
             end();
         }
     }
@@ -365,30 +365,30 @@ Test(council, who_is_outside_is_missed_in_no_agreement_on_ends)
 
 /* What it does not take part in it is told of, too, and answers once: two of that kind would go on for ever. Agreements that a
  * program asks for are its own. */
-Test(council, who_is_outside_answers_questions_alone)
+Test(agreement, who_is_outside_answers_questions_alone)
 {
     uint8_t blob[256];
     size_t bytes = outcome_of(0, blob);
 
     begin();
     for (int i = 0; i < 2; i++)
-        gy_council_quit_ends(nodes[i].council);
-    comm = GY_COUNCIL_OF_ENDS | COMM;
-    tell(0, 1, GY_COUNCIL_DECIDE, 0, blob, bytes);
+        gy_agreement_quit_uniform(nodes[i].agreement);
+    comm = GY_AGREEMENT_OF_UNIFORM | COMM;
+    tell(0, 1, GY_AGREEMENT_DECIDE, 0, blob, bytes);
     cr_assert(queued == 0);
-    tell(0, 1, GY_COUNCIL_BEAT, 0, NULL, 0);
+    tell(0, 1, GY_AGREEMENT_BEAT, 0, NULL, 0);
     cr_assert(queued == 1);
     deliver();
-    cr_assert(queued == 0 && !nodes[0].council->sessions && !nodes[1].council->sessions);
+    cr_assert(queued == 0 && !nodes[0].agreement->instances && !nodes[1].agreement->instances);
     comm = COMM;
-    tell(0, 1, GY_COUNCIL_BEAT, 0, NULL, 0);
-    cr_assert(queued == 0 && nodes[1].council->sessions && !nodes[1].council->sessions->quit);
+    tell(0, 1, GY_AGREEMENT_BEAT, 0, NULL, 0);
+    cr_assert(queued == 0 && nodes[1].agreement->instances && !nodes[1].agreement->instances->quit);
     end();
 }
 
 /* A rank that takes itself for too few, and tries again and again, forgets what it has quit first, which nobody has heard. Also
  * where it has never come to what the others wait in. */
-Test(council, who_is_too_few_for_good_is_not_waited_for_whatever_it_has_forgotten)
+Test(agreement, who_is_too_few_for_good_is_not_waited_for_whatever_it_has_forgotten)
 {
     for (uint32_t tries = 1; tries <= 4; tries++) {
         for (int knows = 0; knows < 2; knows++) {
@@ -396,7 +396,7 @@ Test(council, who_is_too_few_for_good_is_not_waited_for_whatever_it_has_forgotte
 
             begin();
             for (int i = 1; i < RANKS; i++)
-                nodes[0].fates[i] = (struct gy_fate){.status = GYRE_PEER_UNREACHABLE, .when = now};
+                nodes[0].failures[i] = (struct gy_failed_rank){.status = GYRE_PEER_UNREACHABLE, .when = now};
             for (uint32_t number = first; number < first + tries; number++)
                 be_parted(0, number);
             queued = 0; /* none of what it has said has come */
@@ -409,7 +409,7 @@ Test(council, who_is_too_few_for_good_is_not_waited_for_whatever_it_has_forgotte
 }
 
 /* What has been decided needs nobody any more: who has quit is blamed by none who enters only then. */
-Test(council, who_quits_is_not_blamed_for_what_has_been_decided)
+Test(agreement, who_quits_is_not_blamed_for_what_has_been_decided)
 {
     uint8_t blob[256];
     uint64_t bits;
@@ -417,35 +417,35 @@ Test(council, who_quits_is_not_blamed_for_what_has_been_decided)
 
     begin();
     cr_assert(enter(2, RANKS, 3) == GYRE_SUCCESS);
-    gy_council_quit(nodes[2].council, COMM, 1);
+    gy_agreement_quit(nodes[2].agreement, COMM, 1);
     deliver();
-    tell(0, 3, GY_COUNCIL_DECIDE, 0, blob, bytes);
+    tell(0, 3, GY_AGREEMENT_DECIDE, 0, blob, bytes);
     cr_assert(enter(3, RANKS, 3) == GYRE_SUCCESS && step(3, &bits) == GYRE_EXCLUDED);
-    cr_assert(nodes[3].fates[2].status == GYRE_SUCCESS);
+    cr_assert(nodes[3].failures[2].status == GYRE_SUCCESS);
     end();
 }
 
 /* Answers to what is no question would go on for ever. */
-Test(council, two_that_have_quit_have_nothing_more_to_say)
+Test(agreement, two_that_have_quit_have_nothing_more_to_say)
 {
     begin();
     for (int i = 0; i < 2; i++) {
         cr_assert(enter(i, RANKS, 3) == GYRE_SUCCESS);
-        gy_council_quit(nodes[i].council, COMM, 1);
+        gy_agreement_quit(nodes[i].agreement, COMM, 1);
     }
     deliver(); /* ends where the queue does */
     end();
 }
 
 /* Of two only the other is left, which is not enough: it is told so, in time. */
-Test(council, who_is_too_few_without_the_chair_that_quit_ends)
+Test(agreement, who_is_too_few_without_the_coordinator_that_quit_ends)
 {
     gyre_status status[RANKS];
     uint64_t bits[RANKS];
 
     begin();
     cr_assert(enter(0, 2, 1) == GYRE_SUCCESS && enter(1, 2, 1) == GYRE_SUCCESS);
-    gy_council_quit(nodes[0].council, COMM, 1);
+    gy_agreement_quit(nodes[0].agreement, COMM, 1);
     run(1, 1, status, bits);
     cr_assert(status[1] == GYRE_PARTITIONED, "%d", status[1]);
     end();
@@ -453,7 +453,7 @@ Test(council, who_is_too_few_without_the_chair_that_quit_ends)
 
 /* Nobody has proved yet that rank 0 is dead, when rank 1 is stopped for longer than it would wait for that, and it is proved
  * when it wakes. */
-Test(council, a_proof_is_looked_at_before_its_time_is_over)
+Test(agreement, a_proof_is_looked_at_before_its_time_is_over)
 {
     gyre_status status[RANKS];
     uint64_t bits[RANKS];
@@ -462,14 +462,14 @@ Test(council, a_proof_is_looked_at_before_its_time_is_over)
         begin();
         cr_assert(enter(0, 2, 1) == GYRE_SUCCESS && enter(1, 2, 1) == GYRE_SUCCESS);
         nodes[0].dead = true;
-        nodes[1].fates[0] = (struct gy_fate){.status = GYRE_PEER_DEAD, .when = now};
+        nodes[1].failures[0] = (struct gy_failed_rank){.status = GYRE_PEER_DEAD, .when = now};
         for (int i = 0; i < steps; i++) {
             cr_assert(step(1, bits) == GYRE_IN_PROGRESS);
             now += 20 * GY_MILLISECOND;
         }
         now += 600 * GY_MILLISECOND;
         cr_assert(step(1, bits) == GYRE_IN_PROGRESS, "it has not looked since");
-        nodes[1].fates[0].proved = true;
+        nodes[1].failures[0].proved = true;
         run(1, 1, status, bits);
         cr_assert(status[1] == GYRE_SUCCESS, "%d", status[1]);
         end();
@@ -477,7 +477,7 @@ Test(council, a_proof_is_looked_at_before_its_time_is_over)
 }
 
 /* Who computes between two looks, and comes every 60 or every 900 ms (gyre_test), is told in the end, too. */
-Test(council, who_looks_seldom_is_told_that_it_is_too_few)
+Test(agreement, who_looks_seldom_is_told_that_it_is_too_few)
 {
     uint64_t bits[RANKS];
 
@@ -487,7 +487,7 @@ Test(council, who_looks_seldom_is_told_that_it_is_too_few)
         begin();
         cr_assert(enter(3, RANKS, 1) == GYRE_SUCCESS);
         for (int i = 0; i < 3; i++)
-            nodes[3].fates[i] = (struct gy_fate){.status = GYRE_PEER_UNREACHABLE, .when = now};
+            nodes[3].failures[i] = (struct gy_failed_rank){.status = GYRE_PEER_UNREACHABLE, .when = now};
         for (int i = 0; i < 30 && status == GYRE_IN_PROGRESS; i++) {
             status = step(3, bits);
             now += pause;
@@ -510,7 +510,7 @@ static void wait_for_two(int64_t ns)
 }
 
 /* Was it stopped for longer than the others wait? Not if these were as well: they have not gone on without it. */
-Test(council, a_job_that_is_stopped_as_a_whole_is_not_away)
+Test(agreement, a_job_that_is_stopped_as_a_whole_is_not_away)
 {
     gyre_status status[RANKS];
     uint64_t bits[RANKS];
@@ -525,7 +525,7 @@ Test(council, a_job_that_is_stopped_as_a_whole_is_not_away)
         cr_assert(enter(2, RANKS - 1, 1) == GYRE_SUCCESS);
         run(0, RANKS - 2, status, bits);
         for (int i = 0; i < 2; i++) {
-            int64_t away = now - gy_council_looked(nodes[i].council);
+            int64_t away = now - gy_agreement_polled(nodes[i].agreement);
             cr_assert(status[i] == GYRE_SUCCESS && (waits ? away < GY_SECOND : away > 90 * GY_SECOND), "rank %d: %lld",
                       i, (long long)away);
         }
@@ -533,7 +533,7 @@ Test(council, a_job_that_is_stopped_as_a_whole_is_not_away)
     }
 }
 
-Test(council, what_is_no_outcome_of_members_is_neither_kept_nor_passed_on)
+Test(agreement, what_is_no_outcome_of_members_is_neither_kept_nor_passed_on)
 {
     static const uint8_t garbage[40] = {1, 2, 3};
     uint8_t blob[256];
@@ -549,17 +549,17 @@ Test(council, what_is_no_outcome_of_members_is_neither_kept_nor_passed_on)
         size_t size = which ? bytes : sizeof(garbage);
 
         queued = 0;
-        tell(0, 1, GY_COUNCIL_PROPOSE, 0, body, size);
-        tell(0, 1, GY_COUNCIL_DECIDE, 0, body, size);
+        tell(0, 1, GY_AGREEMENT_PROPOSE, 0, body, size);
+        tell(0, 1, GY_AGREEMENT_DECIDE, 0, body, size);
         cr_assert(queued == 0, "%d messages followed from nonsense", queued);
         cr_assert(step(1, &bits) == GYRE_IN_PROGRESS);
     }
-    tell(RANKS - 1, 2, GY_COUNCIL_DECIDE, 0, blob, bytes); /* of who is no member, too */
+    tell(RANKS - 1, 2, GY_AGREEMENT_DECIDE, 0, blob, bytes); /* of who is no member, too */
     cr_assert(step(2, &bits) == GYRE_IN_PROGRESS);
-    tell(2, 0, GY_COUNCIL_DECIDE, 0, blob, bytes); /* before it has entered: an outcome, for all it knows */
+    tell(2, 0, GY_AGREEMENT_DECIDE, 0, blob, bytes); /* before it has entered: an outcome, for all it knows */
     cr_assert(enter(0, RANKS - 1, 5) == GYRE_SUCCESS && step(0, &bits) == GYRE_IN_PROGRESS);
-    tell(1, 0, GY_COUNCIL_JOIN, 0, garbage, sizeof(garbage));
-    tell(2, 0, GY_COUNCIL_JOIN, 0, blob, bytes);
+    tell(1, 0, GY_AGREEMENT_JOIN, 0, garbage, sizeof(garbage));
+    tell(2, 0, GY_AGREEMENT_JOIN, 0, blob, bytes);
     queued = 0;
     cr_assert(step(0, &bits) == GYRE_IN_PROGRESS);
     run(0, RANKS - 2, status, all);
@@ -568,9 +568,9 @@ Test(council, what_is_no_outcome_of_members_is_neither_kept_nor_passed_on)
     end();
 }
 
-/* Every allocation fails once, also where the first chair has decided, alone, and dies before it has told anybody: the
+/* Every allocation fails once, also where the first coordinator has decided, alone, and dies before it has told anybody: the
  * next one then must know what had been accepted, whatever it has no memory for. */
-Test(council, agreement_without_memory)
+Test(agreement, agreement_without_memory)
 {
     gyre_status status[RANKS];
     uint64_t bits[RANKS], first;
@@ -590,7 +590,8 @@ Test(council, agreement_without_memory)
             }
             first = 0;
             for (int i = 0; dies && first == 0 && i < 1000; i++) {
-                for (int rank = RANKS - 1; rank >= 0; rank--) /* the chair last, whose DECIDE is then in the queue */
+                for (int rank = RANKS - 1; rank >= 0;
+                     rank--) /* the coordinator last, whose DECIDE is then in the queue */
                     if (step(rank, &first) != GYRE_IN_PROGRESS)
                         break;
                 if (first == 0)

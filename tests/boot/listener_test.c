@@ -1,8 +1,8 @@
-/* Whose time at a door is over.
+/* Whose time at a listener is over.
  *
- * who_was_away_listens_first: its visitor says nothing at first, and speaks while nobody listens; when the rank is back, the
- * visitor's time is over by the clock, but the rank has not heard what there was to hear. The clock's tick comes to the
- * poller before the word does, and the door is crowded: somebody else waits to be let in.
+ * who_was_away_listens_first: its inbound connection says nothing at first, and speaks while nobody listens; when the rank is back, the
+ * inbound connection's time is over by the clock, but the rank has not heard what there was to hear. The clock's tick comes to the
+ * poller before the word does, and the listener is oversubscribed: somebody else waits to be let in.
  *
  * who_is_silent_makes_room: for somebody else, where the rank looks all the time.
  *
@@ -11,7 +11,7 @@
  * an_end_without_an_answer: after message 1 it is read as another secret, three times in a fifth of a second; before, as another program.
  *
  * And how long descriptors were short: old_shortages_are_forgotten by the time of the next one, also where somebody else has
- * let in whom this door could not. */
+ * let in whom this listener could not. */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -31,24 +31,24 @@ static const uint8_t key[GY_KEY_BYTES] = "the key of this test";
 static struct gy_poller *poller;
 static struct gy_place place;
 
-static struct gy_door *open_door(int most)
+static struct gy_listener *open_listener(int most)
 {
     struct gy_error error = {.rank = -1};
-    struct gy_door *door;
+    struct gy_listener *listener;
     struct sockaddr_in *address = (struct sockaddr_in *)&place.address;
 
     address->sin_family = AF_INET;
     address->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    const struct gy_door_env env = {.poller = poller,
-                                    .key = key,
-                                    .job = JOB,
-                                    .size = 2,
-                                    .purposes = 1u << GY_PURPOSE_OVERLAY,
-                                    .peer_timeout_ns = 10 * GY_SECOND,
-                                    .most = most};
-    cr_assert_eq(gy_door_create(gy_socket_listen(&place), &door, &error), GYRE_SUCCESS);
-    cr_assert_eq(gy_door_open(door, &env, &error), GYRE_SUCCESS);
-    return door;
+    const struct gy_listener_env env = {.poller = poller,
+                                        .key = key,
+                                        .job = JOB,
+                                        .size = 2,
+                                        .purposes = 1u << GY_PURPOSE_OVERLAY,
+                                        .peer_timeout_ns = 10 * GY_SECOND,
+                                        .most = most};
+    cr_assert_eq(gy_listener_create(gy_socket_listen(&place), &listener, &error), GYRE_SUCCESS);
+    cr_assert_eq(gy_listener_open(listener, &env, &error), GYRE_SUCCESS);
+    return listener;
 }
 
 static int visit(void)
@@ -75,7 +75,7 @@ static void come_in(void *user, int rank, int fd, const struct gy_seal_keys *key
     close(fd);
 }
 
-Test(door, who_was_away_listens_first, .timeout = 30)
+Test(listener, who_was_away_listens_first, .timeout = 30)
 {
     struct gy_error error = {.rank = -1};
     struct gy_handshake handshake;
@@ -83,52 +83,52 @@ Test(door, who_was_away_listens_first, .timeout = 30)
     bool in = false, never = false;
 
     cr_assert_eq(gy_poller_create(&poller, &error), GYRE_SUCCESS);
-    struct gy_door *door = open_door(1);
-    gy_door_on(door, GY_PURPOSE_OVERLAY, come_in, &in);
-    int visitor = visit();
-    for (int64_t limit = gy_now() + 10 * GY_SECOND; gy_door_greeting(door) == 0 && gy_now() < limit;)
+    struct gy_listener *listener = open_listener(1);
+    gy_listener_on(listener, GY_PURPOSE_OVERLAY, come_in, &in);
+    int inbound = visit();
+    for (int64_t limit = gy_now() + 10 * GY_SECOND; gy_listener_handshake(listener) == 0 && gy_now() < limit;)
         gy_poller_poll(poller, 50 * GY_MILLISECOND);
-    cr_assert_eq(gy_door_greeting(door), 1);
+    cr_assert_eq(gy_listener_handshake(listener), 1);
     int other = visit();
 
     usleep(400000); /* a tick */
     gy_handshake_dial(&handshake, key, JOB, GY_PURPOSE_OVERLAY, 1, 0, GY_INTEGRITY_OFF);
-    cr_assert_eq(send(visitor, handshake.out, GY_HANDSHAKE_BYTES_1, MSG_NOSIGNAL), GY_HANDSHAKE_BYTES_1);
+    cr_assert_eq(send(inbound, handshake.out, GY_HANDSHAKE_BYTES_1, MSG_NOSIGNAL), GY_HANDSHAKE_BYTES_1);
     usleep(400000);
     gy_poller_poll(poller, 0);
     turn_until(&never, 50 * GY_MILLISECOND);
-    cr_assert_eq(recv(visitor, second, sizeof(second), MSG_WAITALL), (ssize_t)sizeof(second));
+    cr_assert_eq(recv(inbound, second, sizeof(second), MSG_WAITALL), (ssize_t)sizeof(second));
     gy_handshake_feed(&handshake, second, sizeof(second));
-    cr_assert_eq(send(visitor, handshake.out, GY_HANDSHAKE_BYTES_3, MSG_NOSIGNAL), GY_HANDSHAKE_BYTES_3);
+    cr_assert_eq(send(inbound, handshake.out, GY_HANDSHAKE_BYTES_3, MSG_NOSIGNAL), GY_HANDSHAKE_BYTES_3);
     cr_assert(turn_until(&in, 10 * GY_SECOND));
-    close(visitor);
+    close(inbound);
     close(other);
-    gy_door_free(door);
+    gy_listener_free(listener);
     gy_poller_free(poller);
 }
 
-Test(door, who_is_silent_makes_room, .timeout = 30)
+Test(listener, who_is_silent_makes_room, .timeout = 30)
 {
     struct gy_error error = {.rank = -1};
     bool in = false;
 
     cr_assert_eq(gy_poller_create(&poller, &error), GYRE_SUCCESS);
-    struct gy_door *door = open_door(1);
-    gy_door_on(door, GY_PURPOSE_OVERLAY, come_in, &in);
-    int silent = visit(), visitor = visit();
+    struct gy_listener *listener = open_listener(1);
+    gy_listener_on(listener, GY_PURPOSE_OVERLAY, come_in, &in);
+    int silent = visit(), inbound = visit();
     struct gy_handshake handshake;
     gy_handshake_dial(&handshake, key, JOB, GY_PURPOSE_OVERLAY, 1, 0, GY_INTEGRITY_OFF);
-    cr_assert_eq(send(visitor, handshake.out, GY_HANDSHAKE_BYTES_1, MSG_NOSIGNAL), GY_HANDSHAKE_BYTES_1);
+    cr_assert_eq(send(inbound, handshake.out, GY_HANDSHAKE_BYTES_1, MSG_NOSIGNAL), GY_HANDSHAKE_BYTES_1);
     uint8_t second[GY_HANDSHAKE_BYTES_2];
     ssize_t got = -1;
     for (int64_t limit = gy_now() + 10 * GY_SECOND; got < 0 && gy_now() < limit;) {
         gy_poller_poll(poller, 50 * GY_MILLISECOND);
-        got = recv(visitor, second, sizeof(second), MSG_DONTWAIT);
+        got = recv(inbound, second, sizeof(second), MSG_DONTWAIT);
     }
     cr_assert_eq(got, (ssize_t)sizeof(second));
     close(silent);
-    close(visitor);
-    gy_door_free(door);
+    close(inbound);
+    gy_listener_free(listener);
     gy_poller_free(poller);
 }
 
@@ -138,52 +138,52 @@ static void count_warning(void *user, enum gyre_log_level level, const char *lin
     *(int *)user += level <= GYRE_LOG_WARN;
 }
 
-static void never_done(void *user, struct gy_greeting *greeting, int errnum)
+static void never_done(void *user, struct gy_handshake_io *handshake_io, int errnum)
 {
-    (void)user, (void)greeting, (void)errnum;
+    (void)user, (void)handshake_io, (void)errnum;
     cr_assert_fail("a greeting that was cancelled is over");
 }
 
 /* Connects, and gives up before the connection is looked at for the first time. */
 static void give_up(void)
 {
-    struct gy_greeting greeting = {.fd = -1};
+    struct gy_handshake_io handshake_io = {.fd = -1};
 
-    gy_handshake_dial(&greeting.handshake, key, JOB, GY_PURPOSE_OVERLAY, 1, 0, GY_INTEGRITY_OFF);
-    cr_assert(gy_greeting_start(&greeting, poller, gy_socket_connect(&place), true, never_done, NULL));
-    gy_greeting_cancel(&greeting);
+    gy_handshake_dial(&handshake_io.handshake, key, JOB, GY_PURPOSE_OVERLAY, 1, 0, GY_INTEGRITY_OFF);
+    cr_assert(gy_handshake_io_start(&handshake_io, poller, gy_socket_connect(&place), true, never_done, NULL));
+    gy_handshake_io_cancel(&handshake_io);
 }
 
-static void until_greeted(const struct gy_door *door)
+static void until_greeted(const struct gy_listener *listener)
 {
     for (int64_t limit = gy_now() + GY_SECOND / 2; gy_now() < limit;)
         gy_poller_poll(poller, 50 * GY_MILLISECOND);
-    cr_assert_eq(gy_door_greeting(door), 0);
+    cr_assert_eq(gy_listener_handshake(listener), 0);
 }
 
-Test(door, a_member_that_ends_its_connection_leaves_no_warning, .timeout = 30)
+Test(listener, a_member_that_ends_its_connection_leaves_no_warning, .timeout = 30)
 {
     struct gy_error error = {.rank = -1};
     int warnings = 0;
 
     gy_log_set_sink(count_warning, &warnings);
     cr_assert_eq(gy_poller_create(&poller, &error), GYRE_SUCCESS);
-    struct gy_door *door = open_door(0);
+    struct gy_listener *listener = open_listener(0);
     for (int i = 0; i < 3; i++)
         give_up();
-    until_greeted(door);
+    until_greeted(listener);
     cr_expect_eq(warnings, 0);
     close(visit());
-    until_greeted(door);
+    until_greeted(listener);
     cr_expect_eq(warnings, 1);
     gy_log_set_sink(NULL, NULL);
-    gy_door_free(door);
+    gy_listener_free(listener);
     gy_poller_free(poller);
 }
 
-static void note_over(void *user, struct gy_greeting *greeting, int errnum)
+static void note_over(void *user, struct gy_handshake_io *handshake_io, int errnum)
 {
-    (void)greeting;
+    (void)handshake_io;
     cr_assert_neq(errnum, 0);
     *(bool *)user = true;
 }
@@ -191,12 +191,12 @@ static void note_over(void *user, struct gy_greeting *greeting, int errnum)
 /* An attempt at a listen_fd that ends the connection after, or before, it has read message 1. True if it was taken for another secret. */
 static bool attempt(int listen_fd, bool reads, struct gy_unanswered *unanswered)
 {
-    struct gy_greeting greeting = {.fd = -1};
+    struct gy_handshake_io handshake_io = {.fd = -1};
     uint8_t first[GY_HANDSHAKE_BYTES_1];
     bool over = false;
 
-    gy_handshake_dial(&greeting.handshake, key, JOB, GY_PURPOSE_OVERLAY, 1, 0, GY_INTEGRITY_OFF);
-    cr_assert(gy_greeting_start(&greeting, poller, gy_socket_connect(&place), true, note_over, &over));
+    gy_handshake_dial(&handshake_io.handshake, key, JOB, GY_PURPOSE_OVERLAY, 1, 0, GY_INTEGRITY_OFF);
+    cr_assert(gy_handshake_io_start(&handshake_io, poller, gy_socket_connect(&place), true, note_over, &over));
     if (reads) /* sends message 1 */
         gy_poller_poll(poller, GY_SECOND);
     int accepted = accept(listen_fd, NULL, NULL);
@@ -205,10 +205,10 @@ static bool attempt(int listen_fd, bool reads, struct gy_unanswered *unanswered)
         cr_assert_eq(recv(accepted, first, sizeof(first), MSG_WAITALL), (ssize_t)sizeof(first));
     close(accepted);
     cr_assert(turn_until(&over, 10 * GY_SECOND));
-    return gy_greeting_is_of_another_secret(&greeting, unanswered);
+    return gy_handshake_io_is_of_another_secret(&handshake_io, unanswered);
 }
 
-Test(door, an_end_without_an_answer, .timeout = 30)
+Test(listener, an_end_without_an_answer, .timeout = 30)
 {
     struct gy_error error = {.rank = -1};
     struct sockaddr_in *address = (struct sockaddr_in *)&place.address;
@@ -262,24 +262,24 @@ static void turn_for(int64_t ns)
     turn_until(&never, ns);
 }
 
-static bool has_come(const struct gy_door *door, int count)
+static bool has_come(const struct gy_listener *listener, int count)
 {
-    for (int64_t limit = gy_now() + 10 * GY_SECOND; gy_door_greeting(door) < count && gy_now() < limit;)
+    for (int64_t limit = gy_now() + 10 * GY_SECOND; gy_listener_handshake(listener) < count && gy_now() < limit;)
         gy_poller_poll(poller, 50 * GY_MILLISECOND);
-    return gy_door_greeting(door) == count;
+    return gy_listener_handshake(listener) == count;
 }
 
-Test(door, old_shortages_are_forgotten, .timeout = 60)
+Test(listener, old_shortages_are_forgotten, .timeout = 60)
 {
     struct gy_error error = {.rank = -1};
     int starved = 0;
 
     cr_assert_eq(gy_poller_create(&poller, &error), GYRE_SUCCESS);
-    struct gy_door *door = open_door(8);
-    gy_door_on_starved(door, count_starved, &starved);
-    int first = visit(), kept = gy_door_hold(door);
+    struct gy_listener *listener = open_listener(8);
+    gy_listener_on_no_memory(listener, count_starved, &starved);
+    int first = visit(), kept = gy_listener_hold(listener);
     leave_descriptors(1); /* for the first, and none to look whether there is a second */
-    cr_assert(kept >= 0 && has_come(door, 1));
+    cr_assert(kept >= 0 && has_come(listener, 1));
     close(first);
     turn_for(1500 * GY_MILLISECOND);
     leave_descriptors(-1);
@@ -288,8 +288,8 @@ Test(door, old_shortages_are_forgotten, .timeout = 60)
     turn_for(500 * GY_MILLISECOND);
     cr_assert_eq(starved, 0, "it has been short for half a second");
     leave_descriptors(-1);
-    int guest = accept(kept, NULL, NULL);
-    cr_assert(guest >= 0);
+    int registrant = accept(kept, NULL, NULL);
+    cr_assert(registrant >= 0);
     turn_for(1500 * GY_MILLISECOND);
     int third = visit();
     leave_descriptors(0);
@@ -298,9 +298,9 @@ Test(door, old_shortages_are_forgotten, .timeout = 60)
     turn_for(1500 * GY_MILLISECOND);
     cr_assert_gt(starved, 0, "two seconds are no moment");
     leave_descriptors(-1);
-    cr_assert(has_come(door, 1));
+    cr_assert(has_come(listener, 1));
     for (size_t i = 0; i < 4; i++)
-        close((const int[]){second, third, guest, kept}[i]);
-    gy_door_free(door);
+        close((const int[]){second, third, registrant, kept}[i]);
+    gy_listener_free(listener);
     gy_poller_free(poller);
 }

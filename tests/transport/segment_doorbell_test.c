@@ -20,7 +20,7 @@
 
 static struct gy_config config;
 static struct gy_member members[RANKS];
-static int locals[RANKS], bells[RANKS];
+static int locals[RANKS], doorbells[RANKS];
 static struct gy_world world = {
     .members = members, .locals = locals, .hosts = 1, .nlocals = RANKS, .size = RANKS, .config = &config};
 static struct gy_segment segment = {.world = &world};
@@ -58,8 +58,8 @@ static void open_bells(void)
         locals[i] = i;
         members[i] = (struct gy_member){.nonce = 1000 + (uint64_t)i, .local = i};
         world.local = i;
-        cr_assert_eq(gy_segment_bell_open(&segment, &error), GYRE_SUCCESS, "%s", error.text);
-        bells[i] = segment.bell.fd;
+        cr_assert_eq(gy_segment_doorbell_open(&segment, &error), GYRE_SUCCESS, "%s", error.text);
+        doorbells[i] = segment.doorbell.fd;
     }
 }
 
@@ -75,7 +75,7 @@ static int rings(int local)
 {
     char byte;
     int count = 0;
-    while (recv(bells[local], &byte, 1, MSG_DONTWAIT) >= 0)
+    while (recv(doorbells[local], &byte, 1, MSG_DONTWAIT) >= 0)
         count++;
     return count;
 }
@@ -87,7 +87,7 @@ static int descriptors(void)
     return fd;
 }
 
-Test(segment_bell, wakes_however_many_sleep, .timeout = 120)
+Test(segment_doorbell, wakes_however_many_sleep, .timeout = 120)
 {
     open_bells();
     int before = descriptors();
@@ -98,7 +98,7 @@ Test(segment_bell, wakes_however_many_sleep, .timeout = 120)
 }
 
 /* A stopped rank reads nothing: that of its last sleep and one that came late wait for it. */
-Test(segment_bell, wakes_those_that_have_not_read_yet, .timeout = 120)
+Test(segment_doorbell, wakes_those_that_have_not_read_yet, .timeout = 120)
 {
     open_bells();
     struct rlimit none = {(rlim_t)descriptors(), (rlim_t)descriptors()};
@@ -110,13 +110,13 @@ Test(segment_bell, wakes_those_that_have_not_read_yet, .timeout = 120)
 }
 
 /* Any process of the host sees the names and may try. */
-Test(segment_bell, hears_no_stranger, .timeout = 120)
+Test(segment_doorbell, hears_no_stranger, .timeout = 120)
 {
     struct sockaddr_un name;
     socklen_t bytes = sizeof(name);
     open_bells();
     int stranger = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    cr_assert_eq(getsockname(bells[1], (struct sockaddr *)&name, &bytes), 0);
+    cr_assert_eq(getsockname(doorbells[1], (struct sockaddr *)&name, &bytes), 0);
     cr_expect_eq(sendto(stranger, "!", 1, MSG_DONTWAIT, (struct sockaddr *)&name, bytes), -1);
     cr_expect_eq(errno, EPERM);
     cr_expect_eq(connect(stranger, (struct sockaddr *)&name, bytes), -1);
@@ -135,11 +135,11 @@ static int64_t sleep_time(void)
 }
 
 /* Time stands in for the fence, until somebody rings. */
-Test(segment_bell, outwaits_stores_where_membarrier_is_refused, .timeout = 120)
+Test(segment_doorbell, outwaits_stores_where_membarrier_is_refused, .timeout = 120)
 {
     int64_t least = GY_SECOND;
     open_bells();
-    gy_segment_bell_register(&segment);
+    gy_segment_doorbell_register(&segment);
     if (!segment.fences_for_all)
         cr_skip_test("this kernel has no membarrier");
     for (int i = 0; i < 100; i++) {

@@ -1,4 +1,4 @@
-/* Uniform ends (src/collectives/ends.h) as a model for spin: do all who are left end each operation alike, whatever the order
+/* Uniform ends (src/collectives/lifecycle/uniform_completion.h) as a model for spin: do all who are left end each operation alike, whatever the order
  * of events?
  *
  *   N ranks, each of which has OPS operations under way at once, whose plans get done at any time and in any order.
@@ -10,7 +10,7 @@
  * nobody who is left; its output there is whole; what succeeds was not started after what fails. Checked where nothing can
  * happen any more: on all who are left everything has ended (termination).
  *
- * The agreement is one step here: council.pml has what is inside. It needs the word of everybody who is left; those who
+ * The agreement is one step here: agreement.pml has what is inside. It needs the word of everybody who is left; those who
  * died, went or were condemned after they had joined may be in it or not. Who is left learns of its outcome later. Who
  * learns of a failure joins at once: one who is late, or not inside gyre, learns of it late. Who has nothing under way
  * joins when it is called, by one who has joined. Reading the numbers one after

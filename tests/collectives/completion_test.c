@@ -4,12 +4,12 @@
 
 #include "collectives/lifecycle/uniform_completion.h"
 
-Test(ends, nothing_is_spread_where_the_links_are_not_there)
+Test(completion, nothing_is_spread_where_the_links_are_not_there)
 {
     static struct gy_channel *channels[3];
     static struct gyre_comm comm = {
-        .size = 3, .window = -1, .channels = channels, .ends = {.started = 1, .complete = 1}};
-    static struct gyre_request request = {.comm = &comm, .ends = 1, .phase = GY_CONFIRMS};
-    cr_assert_not(gy_ends_advance(&request));
+        .size = 3, .region = -1, .channels = channels, .completion = {.started = 1, .complete = 1}};
+    static struct gyre_request request = {.comm = &comm, .completion = 1, .phase = GY_CONFIRMS};
+    cr_assert_not(gy_uniform_advance(&request));
     cr_assert_not(request.complete);
 }

@@ -1,4 +1,4 @@
-/* The agreement of src/boot/council.c as a model for spin: which states can ranks get into, whatever the order of events?
+/* The agreement of src/membership/agreement.c as a model for spin: which states can ranks get into, whatever the order of events?
  *
  *   N ranks, of which at most DEATHS die and at most DOUBTS are taken for failed while they live (they are stopped, or late);
  *   at any moment, or never, the network is cut between the ranks of the set CUT and the others (0: never);
@@ -12,15 +12,15 @@
  *
  * Messages are bits that are set when sent, and delivered by a step of their own at any later time, or never when a cut
  * comes first; so they have any delay. What a dead rank has sent may still arrive. A proposal is the set of those who take
- * part; it has the number of its chair, which proposes once. Names are those of council.c.
+ * part; it has the number of its coordinator, which proposes once. Names are those of agreement.c.
  *
  * The defects that tests/models/check.sh puts in, each of which must be found:
- *   -DONE_PHASE     the chair decides without waiting for ACCEPT
- *   -DUNPROMISED    a member accepts what a chair proposes that has failed in its eyes
+ *   -DONE_PHASE     the coordinator decides without waiting for ACCEPT
+ *   -DUNPROMISED    a member accepts what a coordinator proposes that has failed in its eyes
  *   -DHALF          just half is enough without the lowest rank
  *   -DALWAYS        any number is enough
  *   -DSILENT        who has decided does not tell those who ask
- *   -DUNASKED       a chair does not ask whom it misses
+ *   -DUNASKED       a coordinator does not ask whom it misses
  *   -DMUTE          one that ends it before it has come says nothing to who asks
  *   -DUNKEPT        the word of one that quits is dropped by who has not come yet; found where that word reaches all (-DTOLD)
  *                   and nobody asks, for asking makes it good, later */
@@ -52,10 +52,10 @@ byte doubts, deaths;
 
 byte failed[N], proved[N];       /* what each rank knows: fates */
 byte promised[N] = NONE, accepted[N] = NONE;
-byte join_sent[N], joined[N];    /* [chair]: who; sent, and delivered */
-byte join_accepted[16];          /* [chair * N + who]: what it had accepted */
-byte proposal[N];                /* [chair]: its outcome, 0: none */
-byte accept_sent[N], accepts[N]; /* [chair]: who */
+byte join_sent[N], joined[N];    /* [coordinator]: who; sent, and delivered */
+byte join_accepted[16];          /* [coordinator * N + who]: what it had accepted */
+byte proposal[N];                /* [coordinator]: its outcome, 0: none */
+byte accept_sent[N], accepts[N]; /* [coordinator]: who */
 byte decided[N];                 /* the outcome; 0: none */
 #if QUITS
 byte entered, quit;              /* who has come; who has ended it with an error */
@@ -112,14 +112,14 @@ inline decide(i, what)
     atomic { BUSY(i) && HAS(join_sent[i] & ~joined[i], from) && UP(i, from) -> joined[i] = joined[i] | BIT(from) }
 #define HEAR_ACCEPT(from) \
     atomic { BUSY(i) && HAS(accept_sent[i] & ~accepts[i], from) && UP(i, from) -> accepts[i] = accepts[i] | BIT(from) }
-#define HEAR_PROPOSE(chair)                                                                              \
-    atomic { BUSY(i) && i != chair && proposal[chair] != 0 && HAS(joined[chair], i) && !HAS(accept_sent[chair], i) && \
-             KEEPS_PROMISE(chair) && UP(i, chair) ->                                                     \
-        accepted[i] = chair; promised[i] = chair; accept_sent[chair] = accept_sent[chair] | BIT(i) }
+#define HEAR_PROPOSE(coordinator)                                                                              \
+    atomic { BUSY(i) && i != coordinator && proposal[coordinator] != 0 && HAS(joined[coordinator], i) && !HAS(accept_sent[coordinator], i) && \
+             KEEPS_PROMISE(coordinator) && UP(i, coordinator) ->                                                     \
+        accepted[i] = coordinator; promised[i] = coordinator; accept_sent[coordinator] = accept_sent[coordinator] | BIT(i) }
 #ifdef UNPROMISED
-#define KEEPS_PROMISE(chair) true
+#define KEEPS_PROMISE(coordinator) true
 #else
-#define KEEPS_PROMISE(chair) (!HAS(failed[i], chair) && (promised[i] == NONE || chair >= promised[i]))
+#define KEEPS_PROMISE(coordinator) (!HAS(failed[i], coordinator) && (promised[i] == NONE || coordinator >= promised[i]))
 #endif
 #ifdef SILENT
 #define TELLS(from) false
@@ -216,14 +216,14 @@ proctype rank(byte i)
     :: atomic { BUSY(i) && HAS(failed[i], i) -> out = out | BIT(i) }
 #endif
 
-    /* a member joins the chair */
+    /* a member joins the coordinator */
     :: atomic { BUSY(i) && !HAS(failed[i], i) && CHAIR(i) != i && !HAS(join_sent[CHAIR(i)], i) ->
         j = CHAIR(i);
         promised[i] = j;
         join_accepted[j * N + i] = accepted[i];
         join_sent[j] = join_sent[j] | BIT(i); j = 0 }
 
-    /* messages come to the chair */
+    /* messages come to the coordinator */
     :: HEAR_JOIN(0)
     :: HEAR_JOIN(1)
     :: HEAR_ACCEPT(0)
@@ -237,7 +237,7 @@ proctype rank(byte i)
     :: HEAR_ACCEPT(3)
 #endif
 
-    /* the chair proposes */
+    /* the coordinator proposes */
     :: atomic { BUSY(i) && !HAS(failed[i], i) && CHAIR(i) == i && proposal[i] == 0 &&
                 (LIVES(i) & ~BIT(i) & ~joined[i]) == 0 && ENOUGH(i) ->
         best = accepted[i];
@@ -268,7 +268,7 @@ proctype rank(byte i)
     :: HEAR_PROPOSE(3)
 #endif
 
-    /* the chair decides */
+    /* the coordinator decides */
     :: atomic { BUSY(i) && !HAS(failed[i], i) && CHAIR(i) == i && proposal[i] != 0 &&
 #ifndef ONE_PHASE
                 (LIVES(i) & ~BIT(i) & ~accepts[i]) == 0 &&

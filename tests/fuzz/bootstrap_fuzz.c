@@ -21,9 +21,9 @@ static void table(uint8_t *body, size_t size)
     uint8_t *again;
     size_t bytes;
 
-    if (!gy_meet_table_decode(&world, body, size))
+    if (!gy_bootstrap_table_decode(&world, body, size))
         return;
-    check(gy_meet_table_encode(&world, &again, &bytes) && bytes == size);
+    check(gy_bootstrap_table_encode(&world, &again, &bytes) && bytes == size);
     for (int rank = 0; rank < RANKS; rank++) {
         /* An address has bytes that its family does not use; all before it is taken as it is. */
         size_t at = 4 + (size_t)rank * GY_MEMBER_WIRE;
@@ -38,11 +38,11 @@ static void failed(uint8_t *body, size_t size)
 {
     struct gy_error error = {.rank = -1};
 
-    if (!gy_meet_failed_decode(body, size, &error)) {
+    if (!gy_bootstrap_failed_decode(body, size, &error)) {
         check(error.status == GYRE_SUCCESS);
         return;
     }
-    check(gy_status_is_failure(error.status) && strlen(error.text) <= GY_MEET_TEXT);
+    check(gy_status_is_failure(error.status) && strlen(error.text) <= GY_BOOTSTRAP_TEXT);
 }
 
 static void printable(const char *text, size_t room)

@@ -13,20 +13,21 @@
 
 static void message(uint8_t *body, size_t size)
 {
-    struct gy_council_message told, again;
+    struct gy_agreement_message told, again;
     uint8_t room[1024];
 
-    if (!gy_council_decode(body, size, RANKS, &told))
+    if (!gy_agreement_decode(body, size, RANKS, &told))
         return;
-    check(told.chair >= GY_NOBODY && told.chair < RANKS && told.accepted >= GY_NOBODY && told.accepted < RANKS);
-    check(told.word.record_bytes <= GY_COUNCIL_RECORD && told.blob_bytes <= gy_outcome_most(RANKS));
-    check(gy_council_message_most(RANKS) <= sizeof(room));
-    size_t bytes = gy_council_encode(&told, room, sizeof(room));
-    check(bytes == size && gy_council_decode(room, bytes, RANKS, &again));
+    check(told.coordinator >= GY_NOBODY && told.coordinator < RANKS && told.accepted >= GY_NOBODY &&
+          told.accepted < RANKS);
+    check(told.input.record_bytes <= GY_AGREEMENT_RECORD && told.blob_bytes <= gy_outcome_most(RANKS));
+    check(gy_agreement_message_most(RANKS) <= sizeof(room));
+    size_t bytes = gy_agreement_encode(&told, room, sizeof(room));
+    check(bytes == size && gy_agreement_decode(room, bytes, RANKS, &again));
     check(again.type == told.type && again.comm == told.comm && again.number == told.number);
-    check(again.chair == told.chair && again.accepted == told.accepted && again.part == told.part);
-    check(again.word.bits == told.word.bits && again.word.count == told.word.count &&
-          again.word.kind == told.word.kind && again.word.record_bytes == told.word.record_bytes);
+    check(again.coordinator == told.coordinator && again.accepted == told.accepted && again.part == told.part);
+    check(again.input.bits == told.input.bits && again.input.count == told.input.count &&
+          again.input.kind == told.input.kind && again.input.record_bytes == told.input.record_bytes);
     check(again.blob_bytes == told.blob_bytes &&
           (told.blob_bytes == 0 || memcmp(again.blob, told.blob, told.blob_bytes) == 0));
 }
@@ -34,8 +35,8 @@ static void message(uint8_t *body, size_t size)
 static void outcome(const uint8_t *blob, size_t size)
 {
     struct gy_outcome decided;
-    struct gy_word words[RANKS];
-    const struct gy_word *told[RANKS];
+    struct gy_agreement_input words[RANKS];
+    const struct gy_agreement_input *told[RANKS];
     uint8_t room[1024];
 
     if (!gy_outcome_decode(blob, size, RANKS, &decided))
@@ -44,8 +45,8 @@ static void outcome(const uint8_t *blob, size_t size)
     for (int i = 0; i < decided.ranks; i++) {
         check(decided.rank[i] >= 0 && decided.rank[i] < RANKS && (i == 0 || decided.rank[i] > decided.rank[i - 1]));
         memset(&words[i], 0, sizeof(words[i]));
-        memcpy(words[i].record, decided.record[i], GY_COUNCIL_RECORD);
-        words[i].record_bytes = GY_COUNCIL_RECORD;
+        memcpy(words[i].record, decided.record[i], GY_AGREEMENT_RECORD);
+        words[i].record_bytes = GY_AGREEMENT_RECORD;
         told[i] = &words[i];
     }
     size_t bytes = gy_outcome_encode(&decided, told, room, sizeof(room));
