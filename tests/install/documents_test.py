@@ -1,7 +1,9 @@
 #!/usr/bin/python3
-"""What the documents name must be there. In every .md file of the tree: links lead to a file, and to a heading of it;
-paths, functions, settings, tests, scripts, stages of .ci/run and programs in backquotes and blocks of code exist. A
-line of docs/evidence.md is one promise, and short; what was measured before and tried stands in docs/measured.
+"""What the documents name must exist, and they must stay short.
+
+In every .md file of the tree: links lead to a file, and to a heading of it; paths, functions, settings, tests, scripts,
+stages of .ci/run and programs in backquotes and blocks of code exist. A table below a comment `<!-- COMMAND -->` is the
+command's output. Documents have a limit of bytes each (LIMITS), docs/evidence.md of lines and characters.
 
 The pages of docs/man that are written by hand have the options of the programs' --help.
 
@@ -13,15 +15,22 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-LONGEST = 700  # characters of a line of docs/evidence.md
+LONGEST, MOST_LINES = 160, 100  # characters of a line of docs/evidence.md; its lines
+KIB = 1024
+# Bytes of all files that a pattern matches together, at most. Manual pages do not count.
+LIMITS = {
+    "README.md": 9 * KIB, "docs/design.md": 30 * KIB, "docs/evidence.md": 16 * KIB, "docs/wire.md": 15 * KIB,
+    "docs/security.md": 15 * KIB, "docs/tuning.md": 15 * KIB, "docs/training.md": 15 * KIB, "docs/deploy.md": 15 * KIB,
+    "docs/measured/*": 40 * KIB, "docs/*.md": 160 * KIB, "perf/results/**/*": 3 * KIB * KIB,
+}
 FOREIGN = {"build", "out", "shared", "node_modules"}  # folders of the root that are not the tree's
 GENERATED = {"results", "corpus"}
 PARTS = set("src include nn tools perf bindings examples tests docs scripts cmake packaging".split())
 SOURCES = set(" .c .h .py .sh .cpp .cmake .txt .yaml".split(" "))
 
 
-def output_of(*command: str | Path) -> str:
-    return subprocess.run(command, capture_output=True, text=True, timeout=200, check=True).stdout
+def output_of(*command: str | Path, cwd: Path | None = None) -> str:
+    return subprocess.run(command, capture_output=True, text=True, timeout=200, check=True, cwd=cwd).stdout
 
 
 def documents(root: Path) -> list[Path]:
@@ -109,16 +118,36 @@ def faults(tree: Tree, path: Path) -> Iterator[str]:
         yield from faults_of_command(tree, code)
 
 
+def faults_of_size(root: Path) -> Iterator[str]:
+    for pattern, most in LIMITS.items():
+        size = sum(path.stat().st_size for path in root.glob(pattern) if path.is_file())
+        if size == 0:
+            yield f"{pattern}: no such file"
+        if size > most:
+            yield f"{pattern} has {size} bytes, more than {most}"
+
+
+def faults_of_tables(root: Path, path: Path) -> Iterator[str]:
+    """A table below <!-- COMMAND --> must be what the command prints."""
+    for command, table in re.findall(r"(?m)^<!-- (perf/\S+ .*) -->\n((?:\|.*\n)+)", path.read_text()):
+        if output_of(root / command.split()[0], *command.split()[1:], cwd=root) != table:
+            yield f"the table is not the output of {command}"
+
+
 def faults_of_evidence(tree: Tree, text: str) -> Iterator[str]:
+    if len(text.splitlines()) > MOST_LINES:
+        yield f"{len(text.splitlines())} lines, more than {MOST_LINES}"
     for number, line in enumerate(text.splitlines(), 1):
         if len(line) > LONGEST:
-            yield f"line {number} has {len(line)} characters, more than {LONGEST}: history belongs in docs/measured"
+            yield f"line {number} has {len(line)} characters, more than {LONGEST}"
         if not line.startswith("|"):
             continue
         cells = re.split(r"(?<!\\)\|", line)[1:-1]
-        if len(cells) != 3:
-            yield f"line {number} has {len(cells)} columns instead of claim, command, last figure"
+        if len(cells) != 4:
+            yield f"line {number} has {len(cells)} columns instead of claim, command, figure, date"
             continue
+        if not re.fullmatch(r" (date|\d{4}-\d\d-\d\d) |-+", cells[3]):
+            yield f"line {number} has no date"
         for code in re.findall(r"`([^`]+)`", cells[1]):
             pattern = code.replace("\\|", "|").split(" ")[0]
             first = re.split(r"[./(]", pattern)[0]
@@ -149,7 +178,9 @@ def faults_of_pages(root: Path, build: Path) -> Iterator[str]:
 def main() -> int:
     root, build = Path(sys.argv[1]), Path(sys.argv[2])
     tree = Tree(root, build)
-    found = [f"{path.relative_to(root)}: {fault}" for path in documents(root) for fault in faults(tree, path)]
+    found = [f"{path.relative_to(root)}: {fault}" for path in documents(root)
+             for fault in [*faults(tree, path), *faults_of_tables(root, path)]]
+    found += faults_of_size(root)
     evidence = (root / "docs/evidence.md").read_text()
     found += [f"docs/evidence.md: {fault}" for fault in faults_of_evidence(tree, evidence)]
     found += [f"docs/man: {fault}" for fault in faults_of_pages(root, build)]
