@@ -72,6 +72,12 @@ class Tree:
     def names_test(self, pattern: str) -> bool:
         return any(re.search(pattern, name) for name in self.tests)
 
+    def is_test(self, word: str) -> bool:
+        """True if the word reads as a test: it begins with a suite's name and is no path or name of a file."""
+        suite = re.match(r"\w+[./]", word)
+        known = suite is not None and any(name.startswith(suite[0]) for name in self.tests)
+        return known and not re.search(r"NAME|\.(c|h|py|sh|md|json|cpp)\b", word) and self.missing_path(word)
+
     def missing_path(self, word: str) -> bool:
         path = word.split(":")[0].rstrip("/,.")
         if re.search(r"/[A-Z-]+$", path):  # DATE-WHAT stands for a name
@@ -119,13 +125,17 @@ def faults(tree: Tree, path: Path) -> Iterator[str]:
     for code in re.findall(r"`([^`\s]+\.(?:c|h|inc|pml|map))`", plain):  # a file without its folder
         if not re.search(r"NAME|[*{]", code) and not any(file.endswith("/" + code) for file in tree.files):
             yield f"no file {code} anywhere"
+    for code in re.findall(r"`(\w+[./][^`\s]+)`", plain):
+        if tree.is_test(code.replace("\\|", "|")) and not tree.names_test("^" + code.replace("\\|", "|")):
+            yield f"no test matches {code}"
     for code in re.findall(r"`([^`\n]+)`", plain) + [line for block in blocks(text) for line in block.splitlines()]:
         yield from faults_of_command(tree, code)
 
 
 def faults_of_size(root: Path) -> Iterator[str]:
     for pattern, most in LIMITS.items():
-        size = sum(path.stat().st_size for path in root.glob(pattern) if path.is_file())
+        files = [path for path in root.glob(pattern) if path.is_file() and not path.match("launches*.jsonl")]
+        size = sum(path.stat().st_size for path in files)
         if size == 0:
             yield f"{pattern}: no such file"
         if size > most:
