@@ -21,7 +21,7 @@ KIB = 1024
 LIMITS = {
     "README.md": 9 * KIB, "docs/design.md": 30 * KIB, "docs/evidence.md": 16 * KIB, "docs/wire.md": 15 * KIB,
     "docs/security.md": 15 * KIB, "docs/tuning.md": 15 * KIB, "docs/training.md": 15 * KIB, "docs/deploy.md": 15 * KIB,
-    "docs/measured/*": 40 * KIB, "docs/*.md": 160 * KIB, "perf/results/**/*": 3 * KIB * KIB,
+    "docs/measured/*": 40 * KIB, "docs/**/*.md": 180 * KIB, "perf/results/**/*": 3 * KIB * KIB,
 }
 FOREIGN = {"build", "out", "shared", "node_modules"}  # folders of the root that are not the tree's
 GENERATED = {"results", "corpus"}
