@@ -80,7 +80,7 @@ class Tree:
 
     def missing_path(self, word: str) -> bool:
         path = word.split(":")[0].rstrip("/,.")
-        if re.search(r"/[A-Z-]+$", path):  # DATE-WHAT stands for a name
+        if re.search(r"/(DATE|[A-Z]+)(-\w+)?$", path):  # DATE-WHAT stands for a name
             return False
         path = re.split(r"/[^/]*NAME", path)[0]  # src/transport/NAME/NAME.c: the folder
         alternatives = [path]
