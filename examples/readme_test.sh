@@ -1,5 +1,5 @@
 #!/bin/bash
-# readme_test.sh README.md all_reduce.c: the program that the README shows is the example, and every example stands in its table.
+# readme_test.sh README.md sum.c: the program that the README shows is the example, and every example is in its list.
 set -euo pipefail
 diff <(sed -n '/^```c$/,/^```$/{/^```/!p}' "$1") "$2"
 for example in "$(dirname "$2")"/*.{c,py}; do

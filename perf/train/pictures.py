@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 Result = dict[str, Any]
+CURVE = 5  # epochs, at least
 STRATEGIES = {"sync": "sync", "stale:steps=4": "stale, 4 steps", "async": "async"}
 
 
@@ -33,8 +34,8 @@ def block(name: str, rows: list[tuple[Any, ...]]) -> str:
 
 
 def draw_ddp(result: Result, folder: Path) -> None:
-    """Results from before seconds were kept are left out."""
-    models = [name for name, one in result.items() if "seconds" in one]
+    """One panel a model; models with fewer than CURVE epochs make no curve and are left to speeds.png."""
+    models = [name for name, one in result.items() if len(one.get("losses", {}).get("gyre", [])) >= CURVE and "seconds" in one]
     if not models:
         return
     script = ""
@@ -52,9 +53,9 @@ def draw_ddp(result: Result, folder: Path) -> None:
 def draw_speeds(scaling: Result, ddp: Result, folder: Path) -> None:
     script = block("scale", [(name, statistics.median(one["one"]), statistics.median(one["two"])) for name, one in scaling.items()])
     script += block("beside", [(name, statistics.median(one["gyre"]), statistics.median(one["torch"])) for name, one in ddp.items() if "-torch-" not in name])
-    script += "set multiplot layout 1,2 title 'samples per second'\nset style data histogram\nset style fill solid\nset logscale y\nset yrange [100:200000]\n"
-    script += "set title 'one rank and two, the same whole batch'\nplot $scale using 2:xtic(1) title 'one rank', '' using 3 title 'two ranks'\n"
-    script += "set title 'two ranks each'\nplot $beside using 2:xtic(1) title 'gyre', '' using 3 title 'PyTorch with DDP over Gloo'\n"
+    script += "set multiplot layout 1,2\nset ylabel 'samples per second'\nset style data histogram\nset style fill solid\nset logscale y\nset yrange [100:200000]\n"
+    script += "set title 'gyre: one rank and two ranks, same global batch'\nplot $scale using 2:xtic(1) title 'one rank', '' using 3 title 'two ranks'\n"
+    script += "set title 'two ranks: gyre and PyTorch'\nplot $beside using 2:xtic(1) title 'gyre', '' using 3 title 'PyTorch with DDP over Gloo'\n"
     draw(folder / "speeds.png", "1200,480", script + "unset multiplot\n")
 
 
@@ -63,7 +64,7 @@ def draw_slow(result: Result, folder: Path) -> None:
     if not runs:
         return
     script = "".join(block(f"run{number}", [tuple(epoch) for epoch in epochs]) for number, epochs in enumerate(runs.values()))
-    title = f"links over which communication takes {result['communication_to_compute']:.1f} times as long as computation"
+    title = f"slow links: communication takes {result['communication_to_compute']:.1f} times as long as computation"
     script += f"set multiplot layout 1,2 title '{title}'\nset xlabel 'seconds of training'\nset logscale x\nset key bottom right\n"
     for column, what in ((3, "test accuracy"), (2, "training loss")):
         script += f"set ylabel '{what}'\n" + ("set logscale y\nset key bottom left\n" if column == 2 else "")
@@ -83,7 +84,7 @@ def draw_clock(result: Result, folder: Path) -> None:
             script += f"set object {number} rectangle from {1000 * start},{low} to {1000 * end},{high} fillcolor rgb '{colour}' fillstyle solid 1.0 border rgb 'white'\n"
             script += f"set label {number} '{micro}' at {middle},{len(stages) - stage - 1} center textcolor rgb 'white' front\n"
     tics = ", ".join(f"'stage {stage}' {len(stages) - stage - 1}" for stage in range(len(stages)))
-    script += f"set title 'a step of 1F1B by a simulated clock: {result['share']:.2f} of what the formula gives'\nset xlabel 'milliseconds'\n"
+    script += f"set title 'a 1F1B step on the simulated clock: {result['share']:.2f} of the formula'\nset xlabel 'milliseconds'\n"
     script += f"set ytics ({tics})\nset key outside right\nset xrange [0:{1000 * result['simulated']}]\nset yrange [-0.8:{len(stages) - 0.2}]\n"
     draw(folder / "clock.png", "1100,320", script + "plot NaN with boxes fillstyle solid 1.0 linecolor rgb '#4c72b0' title 'forward', "
          "NaN with boxes fillstyle solid 1.0 linecolor rgb '#55a868' title 'backward'\n")
@@ -93,10 +94,10 @@ def draw_straggler(result: Result, folder: Path) -> None:
     runs = [name for name in STRATEGIES if name in result]
     script, curves = "", []
     for number, name in enumerate(runs):
-        for rank, who in ((0, "the quick rank"), (1, "the slow one")):
+        for rank, who in ((0, "fast rank"), (1, "slow rank")):
             script += block(f"run{number}{rank}", list(zip(result[name]["begun"][rank], range(len(result[name]["begun"][rank])))))
             curves.append(f"$run{number}{rank} with lines linewidth 2 linecolor {number + 1} dashtype {rank + 1} title '{STRATEGIES[name]}: {who}'")
-    draw(folder / "straggler.png", "900,480", script + "set title 'two ranks, one of which takes ten times as long for its computation'\n"
+    draw(folder / "straggler.png", "900,480", script + "set title 'two ranks, one of which computes ten times as slowly'\n"
          "set xlabel 'seconds'\nset ylabel 'steps begun'\nset key outside right\nplot " + ", ".join(curves) + "\n")
 
 

@@ -1,7 +1,9 @@
 #!/usr/bin/python3
-"""What the documents name must be there. In every .md file of the tree: links lead to a file, and to a heading of it;
-paths, functions, settings, tests, scripts, stages of .ci/run and programs in backquotes and blocks of code exist. A
-line of docs/evidence.md is one promise, and short; what was measured before and tried stands in docs/measured.
+"""What the documents name must exist, and they must stay short.
+
+In every .md file of the tree: links lead to a file, and to a heading of it; paths, functions, settings, tests, scripts,
+stages of .ci/run and programs in backquotes and blocks of code exist. A table below a comment `<!-- COMMAND -->` is the
+command's output (scripts/documents). Documents have a limit of bytes each (LIMITS), docs/evidence.md of lines and characters.
 
 The pages of docs/man that are written by hand have the options of the programs' --help.
 
@@ -13,7 +15,14 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-LONGEST = 700  # characters of a line of docs/evidence.md
+LONGEST, MOST_LINES = 160, 100  # characters of a line of docs/evidence.md; its lines
+KIB = 1024
+# Bytes of all files that a pattern matches together, at most. Manual pages do not count.
+LIMITS = {
+    "README.md": 9 * KIB, "docs/design.md": 30 * KIB, "docs/evidence.md": 16 * KIB, "docs/wire.md": 15 * KIB,
+    "docs/security.md": 15 * KIB, "docs/tuning.md": 15 * KIB, "docs/training.md": 15 * KIB, "docs/deploy.md": 15 * KIB,
+    "docs/measured/*": 40 * KIB, "docs/**/*.md": 180 * KIB, "perf/results/**/*": 3 * KIB * KIB,
+}
 FOREIGN = {"build", "out", "shared", "node_modules"}  # folders of the root that are not the tree's
 GENERATED = {"results", "corpus"}
 PARTS = set("src include nn tools perf bindings examples tests docs scripts cmake packaging".split())
@@ -56,16 +65,24 @@ class Tree:
             if p.suffix in SOURCES and p.is_file() and p.stat().st_size < 2**19 and not GENERATED & set(p.parts)
         ] + [root / "CMakeLists.txt"]
         text = "\n".join(p.read_text(errors="ignore") for p in sources)
+        self.files = {"/" + str(p.relative_to(root)) for part in PARTS for p in (root / part).rglob("*")}
         self.settings = set(re.findall(r"GYRE_[A-Z0-9_]+", text))
         self.words = set(re.findall(r"\bgyre[-_][a-z0-9_-]+|\bgy_[a-z0-9_]+", text))
 
     def names_test(self, pattern: str) -> bool:
         return any(re.search(pattern, name) for name in self.tests)
 
+    def is_test(self, word: str) -> bool:
+        """True if the word reads as a test: it begins with a suite's name and is no path or name of a file."""
+        suite = re.match(r"\w+[./]", word)
+        known = suite is not None and any(name.startswith(suite[0]) for name in self.tests)
+        return known and not re.search(r"NAME|\.(c|h|py|sh|md|json|cpp)\b", word) and self.missing_path(word)
+
     def missing_path(self, word: str) -> bool:
         path = word.split(":")[0].rstrip("/,.")
-        if re.search(r"/[A-Z-]+$", path):  # DATE-WHAT stands for a name
+        if re.search(r"/(DATE|[A-Z]+)(-\w+)?$", path):  # DATE-WHAT stands for a name
             return False
+        path = re.split(r"/[^/]*NAME", path)[0]  # src/transport/NAME/NAME.c: the folder
         alternatives = [path]
         while any("{" in a for a in alternatives):  # {a,b} as a shell reads it
             alternatives = [a.replace(m.group(0), one, 1) for a in alternatives
@@ -105,20 +122,45 @@ def faults(tree: Tree, path: Path) -> Iterator[str]:
             yield f"dead link {target}"
         elif anchor and anchor not in anchors(to.read_text()):
             yield f"no heading for {target}"
+    for code in re.findall(r"`([^`\s]+\.(?:c|h|inc|pml|map))`", plain):  # a file without its folder
+        if not re.search(r"NAME|[*{]", code) and not any(file.endswith("/" + code) for file in tree.files):
+            yield f"no file {code} anywhere"
+    for code in re.findall(r"`(\w+[./][^`\s]+)`", plain):
+        if tree.is_test(code.replace("\\|", "|")) and not tree.names_test("^" + code.replace("\\|", "|")):
+            yield f"no test matches {code}"
     for code in re.findall(r"`([^`\n]+)`", plain) + [line for block in blocks(text) for line in block.splitlines()]:
         yield from faults_of_command(tree, code)
 
 
+def faults_of_size(root: Path) -> Iterator[str]:
+    for pattern, most in LIMITS.items():
+        files = [path for path in root.glob(pattern) if path.is_file() and not path.match("launches*.jsonl")]
+        size = sum(path.stat().st_size for path in files)
+        if size == 0:
+            yield f"{pattern}: no such file"
+        if size > most:
+            yield f"{pattern} has {size} bytes, more than {most}"
+
+
+def faults_of_tables(root: Path) -> list[str]:
+    found = subprocess.run([root / "scripts/documents", "--check"], capture_output=True, text=True, timeout=200)
+    return (found.stdout + found.stderr).splitlines() or ["scripts/documents failed"] if found.returncode else []
+
+
 def faults_of_evidence(tree: Tree, text: str) -> Iterator[str]:
+    if len(text.splitlines()) > MOST_LINES:
+        yield f"{len(text.splitlines())} lines, more than {MOST_LINES}"
     for number, line in enumerate(text.splitlines(), 1):
         if len(line) > LONGEST:
-            yield f"line {number} has {len(line)} characters, more than {LONGEST}: history belongs in docs/measured"
+            yield f"line {number} has {len(line)} characters, more than {LONGEST}"
         if not line.startswith("|"):
             continue
         cells = re.split(r"(?<!\\)\|", line)[1:-1]
-        if len(cells) != 3:
-            yield f"line {number} has {len(cells)} columns instead of claim, command, last figure"
+        if len(cells) != 4:
+            yield f"line {number} has {len(cells)} columns instead of claim, command, figure, date"
             continue
+        if not re.fullmatch(r" (date|\d{4}-\d\d-\d\d) |-+", cells[3]):
+            yield f"line {number} has no date"
         for code in re.findall(r"`([^`]+)`", cells[1]):
             pattern = code.replace("\\|", "|").split(" ")[0]
             first = re.split(r"[./(]", pattern)[0]
@@ -150,6 +192,7 @@ def main() -> int:
     root, build = Path(sys.argv[1]), Path(sys.argv[2])
     tree = Tree(root, build)
     found = [f"{path.relative_to(root)}: {fault}" for path in documents(root) for fault in faults(tree, path)]
+    found += [*faults_of_tables(root), *faults_of_size(root)]
     evidence = (root / "docs/evidence.md").read_text()
     found += [f"docs/evidence.md: {fault}" for fault in faults_of_evidence(tree, evidence)]
     found += [f"docs/man: {fault}" for fault in faults_of_pages(root, build)]
