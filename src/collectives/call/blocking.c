@@ -1,19 +1,16 @@
-/* A blocking call, by the shortest way there is. */
+/* A blocking call: its path, or a request. */
 #include "collectives/call/blocking.h"
 
-#include "collectives/call/call_cache_inline.h"
-#include "collectives/call/eager_call.h"
+#include "collectives/call/dispatch.h"
 #include "collectives/call/launch.h"
 #include "collectives/call/prepare.h"
 #include "collectives/call/shm_blocking.h"
 #include "collectives/engine/progress.h"
-#include "collectives/link/eager_exchange.h"
-#include "collectives/link/eager_message.h"
 #include "collectives/select/selector.h"
 #include "collectives/shm/autotune.h"
 
-/* What has no shorter way. */
-static gyre_status run_long(struct gyre_comm *comm, const struct gy_call *call)
+/* The path of every call that has no shorter one. */
+static gyre_status run_request(struct gyre_comm *comm, const struct gy_call *call)
 {
     struct gyre_request *request;
     gyre_status status;
@@ -42,13 +39,10 @@ gyre_status gy_run(struct gyre_comm *comm, const struct gy_call *call)
     }
     if (comm->ended.status != GYRE_SUCCESS)
         return comm->ctx->up->refuse(comm);
-    if (gy_is_point_to_point(call->collective)
-            ? gy_message_call(comm, call, &status)
-            : gy_eager_call(comm, call, &status) || gy_eager_exchange_call(comm, call, &status) ||
-                  gy_shm_blocking_call(comm, call, &status) || gy_shm_blocking_rooted(comm, call, &status))
+    if (gy_path_run(gy_path_of(comm, call), comm, call, &status))
         return status;
     gy_tuner_begin(comm);
-    status = run_long(comm, call);
+    status = run_request(comm, call);
     gy_tuner_end(comm, status == GYRE_SUCCESS);
     return status;
 }
@@ -58,12 +52,4 @@ gyre_status gy_run_own(struct gyre_comm *comm, const struct gy_call *call)
     struct gy_call own = *call;
     own.unforced = gy_select_forces(comm, call->collective); /* where nothing is, it may go the short ways */
     return gy_run(comm, &own);
-}
-
-bool gy_call_cache_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p)
-{
-    const struct gy_cached_call *cached = &comm->call_cache[call->collective];
-    if (cached->what == GY_CACHED_EXCHANGE)
-        return gy_call_cache_exchange(comm, call, status_p);
-    return gy_call_is_cached(comm, cached, call) && !comm->ctx->active_first && cached->direct(comm, call, status_p);
 }

@@ -30,7 +30,7 @@ void gy_call_cache_forget(struct gyre_comm *comm)
     if (comm->call_cache == nothing)
         return;
     for (int c = 0; c < GY_COLLECTIVES; c++)
-        comm->call_cache[c].what = GY_CACHED_NOTHING;
+        comm->call_cache[c].path = GY_PATH_NONE;
 }
 
 /* Where the buffers of a gather or scatter lie is another thing on the root, and they are always looked at. */
@@ -61,18 +61,15 @@ void gy_call_cache_keep(struct gyre_comm *comm, const struct gy_call *call, cons
     if (comm->call_cache == nothing || call->collective == GY_GATHER_TO || call->collective == GY_SCATTER_FROM)
         return;
     struct gy_cached_call *cached = keep(comm, call);
-    cached->what = GY_CACHED_EXCHANGE;
+    cached->path = GY_PATH_EAGER;
     cached->kind = *kind;
     cached->shape = *shape;
     cached->exchange = gy_exchange_of(comm, &cached->kind, &cached->shape, 0, NULL, NULL);
     cached->owned = gy_exchange_owned(&cached->exchange);
 }
 
-void gy_call_cache_keep_direct(struct gyre_comm *comm, const struct gy_call *call, gy_call_cache_func func)
+void gy_call_cache_keep_path(struct gyre_comm *comm, const struct gy_call *call, enum gy_path path)
 {
-    if (comm->call_cache == nothing)
-        return;
-    struct gy_cached_call *cached = keep(comm, call);
-    cached->what = GY_CACHED_SHM_BLOCKING;
-    cached->direct = func;
+    if (comm->call_cache != nothing)
+        keep(comm, call)->path = path;
 }

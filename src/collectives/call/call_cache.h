@@ -14,6 +14,7 @@
 #ifndef GY_COLLECTIVES_CALL_CALL_CACHE_H
 #define GY_COLLECTIVES_CALL_CALL_CACHE_H
 
+#include "collectives/call/path.h"
 #include "core/base.h"
 
 struct gyre_comm;
@@ -32,9 +33,10 @@ void gy_call_cache_forget(struct gyre_comm *comm);
 /* A call, blocking or not, that was found to be such an exchange, its arguments right. */
 void gy_call_cache_keep(struct gyre_comm *comm, const struct gy_call *call, const struct gy_call_signature *shape,
                         const struct gy_exchange_kind *kind);
-/* One that a function does which needs to find out nothing of it any more, likewise; false of that: this time it does not, and nothing has
- * happened. */
-typedef bool (*gy_call_cache_func)(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p);
-void gy_call_cache_keep_direct(struct gyre_comm *comm, const struct gy_call *call, gy_call_cache_func func);
+/* A call that another path has carried out, likewise. */
+void gy_call_cache_keep_path(struct gyre_comm *comm, const struct gy_call *call, enum gy_path path);
+/* The whole of a blocking call that is a repeat (of a start: call_cache_inline.h). False: it is none, or its path declines; nothing
+ * has happened. */
+bool gy_call_cache_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p);
 
 #endif

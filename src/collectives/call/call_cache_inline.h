@@ -7,14 +7,13 @@
 #include "collectives/shm/eager.h"
 
 struct gy_cached_call {
-    enum { GY_CACHED_NOTHING, GY_CACHED_EXCHANGE, GY_CACHED_SHM_BLOCKING } what;
+    enum gy_path path; /* GY_PATH_NONE: nothing is kept */
     gyre_dtype dtype;
     gyre_op op;
     int root;
     size_t count;
     size_t input_bytes, output_bytes;
     bool has_buffers, in_place; /* both must be there; they may be the same */
-    gy_call_cache_func direct;  /* what does it, unless it is an exchange */
     struct gy_owned owned;      /* what that fetches for writing */
     struct gy_exchange_kind kind;
     struct gy_call_signature shape;
@@ -26,7 +25,7 @@ static inline bool gy_call_cache_is_like(const struct gy_cached_call *cached, co
 {
     bool differs = (cached->count != call->count) | (cached->dtype != call->dtype) | (cached->op != call->op) |
                    (cached->root != call->root) | call->varying;
-    return cached->what != GY_CACHED_NOTHING && !differs;
+    return cached->path != GY_PATH_NONE && !differs;
 }
 
 static inline bool gy_call_cache_has_buffers(const struct gy_cached_call *cached, const struct gy_call *call)
@@ -63,7 +62,7 @@ static inline struct gy_exchange *gy_call_cache_next(struct gyre_comm *comm, str
 static inline struct gy_exchange *gy_call_cache_take(struct gyre_comm *comm, struct gy_cached_call *cached,
                                                      const struct gy_call *call)
 {
-    if (cached->what != GY_CACHED_EXCHANGE)
+    if (cached->path != GY_PATH_EAGER)
         return NULL;
     struct gy_exchange *it = gy_call_cache_next(comm, cached);
     if (!gy_call_is_cached(comm, cached, call))

@@ -157,7 +157,7 @@ bool gy_eager_call(struct gyre_comm *comm, const struct gy_call *call, gyre_stat
 {
     struct gy_call_signature shape;
     struct gy_exchange_kind kind;
-    if (comm->ctx->active_first || !gy_eager_find_kind(comm, call, &shape, &kind))
+    if (!gy_eager_find_kind(comm, call, &shape, &kind))
         return false;
     struct gy_exchange it = gy_exchange_of(comm, &kind, &shape, 0, call->input, call->output);
     *status_p = gy_eager_exchange(&it, &shape);

@@ -73,3 +73,12 @@ bool gy_eager_is_plain(const struct gyre_comm *comm, const struct gy_call *call)
     return comm->region_reserved && !call->varying && !call->unforced && call->op < GYRE_PREMUL_SUM && !comm->verify &&
            !comm->attributes.uniform && ctx->idle && !ctx->config.show_choice;
 }
+
+bool gy_eager_is_open(struct gyre_comm *comm, const struct gy_call *call)
+{
+    enum gy_collective collective = call->collective;
+    if (collective >= GY_SEND_TO || call->count > GY_REGION_VECTOR)
+        return false;
+    size_t bytes = call->count * gy_dtype_bytes(call->dtype) * gy_exchange_blocks(comm, collective);
+    return (int64_t)bytes <= gy_eager_limit(comm, collective);
+}

@@ -13,5 +13,8 @@ bool gy_eager_algorithm(struct gyre_comm *comm, const struct gy_call *call, enum
 bool gy_eager_is_plain(const struct gyre_comm *comm, const struct gy_call *call);
 /* Bytes of the largest contribution that is exchanged directly; −1: none. */
 int32_t gy_eager_limit(struct gyre_comm *comm, enum gy_collective collective);
+/* True if a plain call is one of these. What is unusual takes the request path: a first call, which makes plan, region and request, an
+ * operation that needs more than kernels, a choice that is to be shown. */
+bool gy_eager_is_open(struct gyre_comm *comm, const struct gy_call *call);
 
 #endif

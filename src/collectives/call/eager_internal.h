@@ -118,7 +118,8 @@ static inline void show_as(struct gy_exchange *it, const enum form form)
         show(it);
 }
 
-/* Finds out what a call is, for those like it, too; the shape's number is still to come. False: it is no direct exchange. */
+/* Fills in the shape, but for its number, and the kind of a call that is open (gy_eager_is_open), and keeps them in the call cache.
+ * False: out of memory. */
 bool gy_eager_find_kind(struct gyre_comm *comm, const struct gy_call *call, struct gy_call_signature *shape_p,
                         struct gy_exchange_kind *kind_p);
 /* The exchange has its numbers and its record, and needs nothing else: it becomes an active request. There is an idle one, and a plan. begun: it

@@ -6,27 +6,20 @@
 
 #include <string.h>
 
-/* Is the direct path open? Whatever is unusual takes the general one: a first call, which makes plan, region and request, an
- * operation that needs more than kernels, or a choice that is to be shown. */
-static bool is_open(struct gyre_comm *comm, const struct gy_call *call)
+/* The plan of the choice, by which peers may go: false without memory for it. */
+static bool has_plan(struct gyre_comm *comm, enum gy_collective collective)
 {
-    enum gy_collective collective = call->collective;
-    if (!gy_eager_is_plain(comm, call) || collective >= GY_SEND_TO || call->count > GY_REGION_VECTOR)
-        return false;
-    return gy_eager_limit(comm, collective) >= 0 &&
-           (comm->plans[collective][comm->eager[collective].algorithm] ||
-            gy_comm_plan(comm, collective, (enum gy_algorithm)comm->eager[collective].algorithm, 0));
+    enum gy_algorithm algorithm = (enum gy_algorithm)comm->eager[collective].algorithm;
+    return comm->plans[collective][algorithm] || gy_comm_plan(comm, collective, algorithm, 0);
 }
 
 bool gy_eager_find_kind(struct gyre_comm *comm, const struct gy_call *call, struct gy_call_signature *shape_p,
                         struct gy_exchange_kind *kind_p)
 {
-    if (!is_open(comm, call) || !gy_recorder_provide(&comm->recorder))
+    if (!has_plan(comm, call->collective) || !gy_recorder_provide(&comm->recorder))
         return false;
     *shape_p = gy_shape_of(call, (enum gy_algorithm)comm->eager[call->collective].algorithm, comm->size);
     *kind_p = gy_exchange_kind_of(comm, shape_p, gy_dtype_bytes(call->dtype));
-    if ((int64_t)kind_p->bytes > comm->eager[call->collective].most)
-        return false;
     gy_call_cache_keep(comm, call, shape_p, kind_p);
     return true;
 }

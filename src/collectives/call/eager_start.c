@@ -1,6 +1,7 @@
 /* Starts of short vectors that are exchanged directly: eager_call.c has the picture. */
 #include "collectives/call/eager_start.h"
 
+#include "collectives/call/eager_fit.h"
 #include "collectives/call/eager_internal.h"
 #include "collectives/call/eager_queue.h"
 #include "collectives/engine/call_check.h"
@@ -153,8 +154,10 @@ bool gy_eager_start(struct gyre_comm *comm, const struct gy_call *call, struct g
 {
     struct gy_call_signature shape;
     struct gy_exchange_kind kind;
-    if (comm->size < 2 ||
-        !gy_eager_find_kind(comm, call, &shape, &kind)) /* alone there is no queue, and nothing to wait for */
+    if (comm->size < 2) /* alone there is no queue, and nothing to wait for */
+        return false;
+    if (!gy_eager_is_plain(comm, call) || !gy_eager_is_open(comm, call) ||
+        !gy_eager_find_kind(comm, call, &shape, &kind))
         return false;
     struct gy_exchange it = gy_exchange_of(comm, &kind, &shape, 0, call->input, call->output);
     *request_p = gy_eager_begin(&it, &shape);

@@ -56,11 +56,9 @@ bool gy_shm_blocking_is_chosen(struct gyre_comm *comm, enum gy_collective collec
     return true;
 }
 
-/* Most calls are none of these: what tells that fastest comes first. */
-static bool is_open(struct gyre_comm *comm, const struct gy_call *call)
+bool gy_shm_mapped_is_open(struct gyre_comm *comm, const struct gy_call *call)
 {
-    if (call->collective != GY_ALL_REDUCE || call->count > GY_SHM_BLOCKING_MOST || comm->ctx->active_first ||
-        !gy_eager_is_plain(comm, call))
+    if (call->count > GY_SHM_BLOCKING_MOST)
         return false;
     size_t bytes = call->count * gy_dtype_bytes(call->dtype);
     return bytes <= GY_SHM_BLOCKING_MOST && comm->plans[GY_ALL_REDUCE][GY_SHM_TWO_SHOT] &&
@@ -228,8 +226,7 @@ static gyre_status run(struct gyre_request *r)
     return gy_shm_blocking_end(r, record);
 }
 
-/* Of one that is open, where both operands lie in memory of gyre_mem_alloc. */
-static bool reduce_all(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p)
+bool gy_shm_mapped_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p)
 {
     struct gy_offer offer;
     if (!gy_mapped_offers_both(comm, call, call->count * gy_dtype_bytes(call->dtype), &offer))
@@ -245,14 +242,6 @@ static bool reduce_all(struct gyre_comm *comm, const struct gy_call *call, gyre_
     gy_tuner_begin(comm);
     *status_p = run(r);
     gy_tuner_end(comm, *status_p == GYRE_SUCCESS);
-    return true;
-}
-
-bool gy_shm_blocking_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p)
-{
-    if (!is_open(comm, call) || !reduce_all(comm, call, status_p))
-        return false;
-    gy_call_cache_keep_direct(comm, call, reduce_all);
     return true;
 }
 

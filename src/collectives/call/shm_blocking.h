@@ -30,19 +30,19 @@ gyre_status gy_shm_blocking_go_on(struct gyre_request *request);
 gyre_status gy_shm_blocking_go_on_from(struct gyre_request *request, int lane);
 /* Its plan, from the beginning, after the arrival; as a request from where a peer keeps us waiting. */
 gyre_status gy_shm_blocking_lanes(struct gyre_request *request, struct gyre_page_record *record);
-/* shm_rooted_mapped.c: a call that is one of these; false: there is no memory for a plan, and nothing has happened yet. */
-bool gy_shm_blocking_root(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p);
 /* shm_rooted_slots.c: a broadcast or reduction to a root through slots, given so; releases the plan. */
 gyre_status gy_shm_blocking_slots(struct gyre_comm *comm, const struct gy_call *call, struct gy_plan *plan,
                                   enum gy_shm_variant variant);
 /* It is over. */
 gyre_status gy_shm_blocking_end(struct gyre_request *request, struct gyre_page_record *record);
 
-/* Blocking calls over regions, start to end. A long all_reduce in memory of gyre_mem_alloc, and a
- * broadcast or reduction to a root in which what is given is used where it lies; false: it takes the general path, and nothing
- * has happened yet. */
-bool gy_shm_blocking_rooted(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p);
-bool gy_shm_blocking_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p);
+/* Paths of dispatch.h, start to end; is_open: true if a plain call of its collective may go so, on an idle context. False of a call:
+ * it declines, and nothing has happened. mapped: an all_reduce whose operands lie in memory of gyre_mem_alloc. rooted: a broadcast
+ * or reduction to a root, whose operand is used where it lies or goes through slots. */
+bool gy_shm_mapped_is_open(struct gyre_comm *comm, const struct gy_call *call);
+bool gy_shm_mapped_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p);
+bool gy_shm_rooted_is_open(struct gyre_comm *comm, const struct gy_call *call);
+bool gy_shm_rooted_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p);
 /* Any plan over regions, of a request that was made and not launched, and is collected when that is over; false likewise. */
 bool gy_shm_blocking_run(struct gyre_request *request, gyre_status *status_p);
 

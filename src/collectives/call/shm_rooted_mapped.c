@@ -23,11 +23,10 @@
 
 #define REDUCE_LANE 1 /* of the plan */
 
-static bool is_open(struct gyre_comm *comm, const struct gy_call *call)
+bool gy_shm_rooted_is_open(struct gyre_comm *comm, const struct gy_call *call)
 {
     enum gy_collective collective = call->collective;
-    if ((collective != GY_BROADCAST && collective != GY_REDUCE_TO) || call->count > GY_SHM_BLOCKING_MOST ||
-        comm->ctx->active_first || comm->ctx->oversubscribed || comm->size < 2 || !gy_eager_is_plain(comm, call))
+    if (call->count > GY_SHM_BLOCKING_MOST || comm->ctx->oversubscribed || comm->size < 2)
         return false;
     size_t bytes = call->count * gy_dtype_bytes(call->dtype);
     return bytes >= GY_ROOTED_LEAST && bytes <= GY_SHM_BLOCKING_MOST && comm->eager[collective].known &&
@@ -148,7 +147,7 @@ static gyre_status by_offers(struct gyre_comm *comm, const struct gy_call *call,
     return !gives(r) ? take(r, record) : offers ? give(r, record) : gy_shm_blocking_lanes(r, record);
 }
 
-bool gy_shm_blocking_root(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p)
+bool gy_shm_rooted_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p)
 {
     struct gy_plan *plan = gy_comm_plan(comm, call->collective, GY_SHM_ONE_SHOT, call->root);
     if (!plan)
@@ -160,12 +159,4 @@ bool gy_shm_blocking_root(struct gyre_comm *comm, const struct gy_call *call, gy
     *status_p = variant == GY_SHM_MAP ? by_offers(comm, call, plan) : gy_shm_blocking_slots(comm, call, plan, variant);
     gy_tuner_end(comm, *status_p == GYRE_SUCCESS);
     return true;
-}
-
-bool gy_shm_blocking_rooted(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p)
-{
-    if (!is_open(comm, call))
-        return false;
-    gy_call_cache_keep_direct(comm, call, gy_shm_blocking_root);
-    return gy_shm_blocking_root(comm, call, status_p);
 }
