@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "algorithms.h"
+#include "common/options.h"
 #include "exact.h"
 #include "foreign.h"
-#include "launch.h"
-#include "meeting.h"
-#include "options.h"
+#include "run/launch.h"
+#include "run/rendezvous_env.h"
 #include "sendrecv.h"
 
 #define BYTES_MOST ((size_t)1 << 40)

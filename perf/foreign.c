@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "options.h"
+#include "common/options.h"
 
 static const struct foreign {
     int key;

@@ -12,11 +12,11 @@
 #include <time.h>
 
 #include "arguments.h"
+#include "common/output.h"
 #include "exact.h"
-#include "launch.h"
 #include "meet.h"
-#include "output.h"
 #include "report.h"
+#include "run/launch.h"
 #include "sendrecv.h"
 
 struct perf {

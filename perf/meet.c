@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cores.h"
+#include "run/affinity.h"
 
 #define LOCALS_MOST 1024
 #define TURNS 4096 /* of the barrier between two looks at the clock */

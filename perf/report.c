@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "output.h"
+#include "common/output.h"
 
 static int compare(const void *a, const void *b)
 {

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "cores.h"
-#include "output.h"
+#include "common/output.h"
 #include "report.h"
+#include "run/affinity.h"
 
 #define LARGE 8192 /* bytes from which on there are fewer iterations */
 

@@ -4,9 +4,9 @@
  * The text is read twice: to count records and columns, then to fill the data set, so nothing is allocated before its size is
  * known. A first record of which no field is a number is a header. Where the first sample's label is no number, labels are names,
  * and the classes are the names in the order of their bytes. */
+#include "base/error.h"
+#include "base/plain.h"
 #include "data/dataset.h"
-#include "error.h"
-#include "plain.h"
 
 #include <csv.h>
 #include <math.h>

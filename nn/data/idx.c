@@ -1,8 +1,8 @@
 /* The IDX format of the MNIST family: magic 0 0 type dimensions, one big-endian 32-bit size per dimension, then the
  * elements. Images are unsigned bytes in three dimensions, labels in one. Every size is checked against the file before
  * it is used. */
+#include "base/error.h"
 #include "data/dataset.h"
-#include "error.h"
 
 #include <stdio.h>
 #include <stdlib.h>

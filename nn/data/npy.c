@@ -2,8 +2,8 @@
  * of a Python dictionary {'descr': '<f4', 'fortran_order': False, 'shape': (rows, columns), }, then the elements. Of
  * the dictionary the three values are searched by their keys. The label is the last column. Every length is checked
  * against the file before it is used. */
+#include "base/error.h"
 #include "data/dataset.h"
-#include "error.h"
 
 #include <endian.h>
 #include <math.h>

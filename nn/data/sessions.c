@@ -5,10 +5,10 @@
  * one of which is of the favourite category, at a random place; what comes next is that item's successor in its category,
  * but in one of NOISE sessions any item. So neither the session nor the features alone tell the answer, and an answer
  * should rest on that one item. sessions_cause finds it again. */
+#include "base/error.h"
+#include "base/random.h"
+#include "base/require.h"
 #include "data/dataset.h"
-#include "error.h"
-#include "random.h"
-#include "require.h"
 
 #include <stdlib.h>
 

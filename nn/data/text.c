@@ -5,9 +5,9 @@
  *     x       h e l l|o _ w o              labels   e l l o|_ w o r
  *
  * Classes are the bytes that occur. The last tenth of the samples is for testing: a later part of the text. */
+#include "base/error.h"
+#include "base/require.h"
 #include "data/dataset.h"
-#include "error.h"
-#include "require.h"
 
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-/* Every strategy of this library; a new one is a file and a line here and in strategy.c. */
+/* Every strategy of this library; a new one is a file and a line here and in run/strategy_registry.c. */
 #ifndef GY_NN_STRATEGIES_H
 #define GY_NN_STRATEGIES_H
 

@@ -13,8 +13,8 @@
 #include "case.h"
 #include "collectives/schedule/tile.h"
 #include "collectives/select/cost_model.h"
-#include "options.h"
-#include "output.h"
+#include "common/options.h"
+#include "common/output.h"
 
 #define COLUMNS 64
 #define MESSAGES_MOST 200e3 /* what SimGrid carries in some seconds */

@@ -12,7 +12,7 @@
  * Rank 0 prints one JSON object: of each kind the samples per second of all ranks, by turns (of one and other their mean, as
  * "one"); apart_in_step and apart_wide_in_step, what the ranks that knew nothing of each other would have made if neither
  * had begun a step before both had ended the one before; reduce, the share of a step that its all_reduce takes. */
-#include "arguments.h"
+#include "train/arguments.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
  * computation of every step: it sleeps before the step, outside gyre, so that it takes nothing from the others' cores. A rank's
  * computation is what lies between the beginning of a step and its update, in which no strategy waits for others.
  * Rank 0 prints one JSON object: for each rank the seconds at which its steps began, from its first one on. */
-#include "arguments.h"
+#include "train/arguments.h"
 
 #include <math.h>
 #include <stdio.h>

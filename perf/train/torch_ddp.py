@@ -27,7 +27,7 @@ MASK = (1 << 64) - 1
 
 
 class SplitMix:
-    """splitmix64, as nn/random.h has it."""
+    """splitmix64, as nn/base/random.h has it."""
 
     def __init__(self, state: int) -> None:
         self.state = state & MASK

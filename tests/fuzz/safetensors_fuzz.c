@@ -1,6 +1,6 @@
 /* The safetensors decoder on arbitrary bytes: it refuses or every tensor it gives can be read to its end. */
 #include "fuzz/fuzz.h"
-#include "safetensors.h"
+#include "io/safetensors.h"
 
 #include <stdlib.h>
 

@@ -10,7 +10,7 @@
  *
  * The second is shown without a clock: the other rank is played by hand, and sends a bucket only after it has been told that
  * rank 0 went on without it; a rank that waited for it would wait until its deadline. */
-#include "model.h"
+#include "model/model.h"
 
 #include "support/launcher.h"
 

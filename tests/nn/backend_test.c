@@ -1,7 +1,7 @@
 /* The CPU's loops: those of every instruction set give the same bits, element by element and row by row, for odd sizes too; and
  * products with a packed matrix are products, whose elements do not depend on the number of rows; float's own exp, tanh, logistic function and normal distribution are within 3e-7 of libm's in double, NaN included. */
-#include "backend_cpu.h"
-#include "backend_cpu_float.h"
+#include "backend/cpu.h"
+#include "backend/cpu_float.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -5,7 +5,7 @@ answers: an MLP of one hidden layer of ReLUs, on the built-in digits. The answer
     checkpoint_reader.py CHECKPOINT PREDICTIONS digits.csv.gz
 
 The format: 8 bytes, little-endian: N; N bytes of JSON, which maps each name to its type, shape and place; the data. Places
-are in order, without holes, and end with the file. Shares no code with nn/safetensors.c, and needs no package."""
+are in order, without holes, and end with the file. Shares no code with nn/io/safetensors.c, and needs no package."""
 from __future__ import annotations
 
 import csv

@@ -1,6 +1,6 @@
 /* NumPy arrays hold the samples that the same numbers hold as csv, in every type; text is cut as described; csv with and
  * without a header holds the same samples; damaged files are refused with their names and the place. */
-#include "files/input.h"
+#include "base/input.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

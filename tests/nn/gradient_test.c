@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "random.h"
+#include "base/random.h"
 
 #define ROWS 7
 #define INPUTS 5

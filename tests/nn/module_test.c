@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "random.h"
+#include "base/random.h"
 
 #define SAMPLES 3
 #define STEPS 5

@@ -1,5 +1,5 @@
 /* Shares that mean something are given; else the reason is. */
-#include "overlap.h"
+#include "train/overlap.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

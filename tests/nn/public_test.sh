@@ -36,5 +36,5 @@ while read -r name; do
         echo "FAILED: the strategy $name has no file"
         failures=1
     }
-done < <(grep -oE '&gy_nn_[a-z]+' "$source/nn/strategy.c" | sed 's/&gy_nn_//')
+done < <(grep -oE '&gy_nn_[a-z]+' "$source/nn/run/strategy_registry.c" | sed 's/&gy_nn_//')
 exit $failures

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "random.h"
+#include "base/random.h"
 
 static gyre_nn_model *make(const struct gyre_nn_sessions *how, gyre_dtype dtype)
 {

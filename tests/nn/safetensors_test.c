@@ -1,7 +1,7 @@
 /* The decoder: what was written comes back; whatever is damaged is refused with a sentence; a checkpoint that does not
  * fit changes nothing. */
-#include "run_state.h"
-#include "safetensors.h"
+#include "io/safetensors.h"
+#include "run/run_state.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

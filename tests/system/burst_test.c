@@ -1,5 +1,5 @@
 /* What gyre-tune takes for a shaper's burst, and for none: tools/burst.h. */
-#include "burst.h"
+#include "common/burst.h"
 
 #include "support/rank.h"
 

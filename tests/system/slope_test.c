@@ -1,5 +1,5 @@
 /* Bandwidths of gyre-tune from times that somebody else on the machine has disturbed: tools/slope.h. */
-#include "slope.h"
+#include "common/slope.h"
 
 #include "support/rank.h"
 

@@ -1,8 +1,8 @@
 /* One table of options; the parser turns each into a field. Options of the optimiser that were not given keep the
  * defaults of the optimiser that was, so these are collected first and applied at the end. */
-#include "arguments.h"
+#include "train/arguments.h"
 
-#include "options.h"
+#include "common/options.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #ifndef GYRE_TRAIN_ARGUMENTS_H
 #define GYRE_TRAIN_ARGUMENTS_H
 
-#include "model.h"
+#include "train/model.h"
 
 struct arguments {
     const char *data;

@@ -1,4 +1,4 @@
-#include "classes.h"
+#include "train/classes.h"
 
 #include <stdio.h>
 #include <stdlib.h>

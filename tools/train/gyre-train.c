@@ -1,18 +1,18 @@
 /* gyre-train: data, model, communicator, gyre_nn_train; then what was asked for beside: how much communication was
  * hidden, and whether one rank alone would have trained the same model. Rank 0 speaks; on an error every rank that has
  * one says its own. */
-#include "answers.h"
-#include "arguments.h"
-#include "classes.h"
-#include "files.h"
-#include "kernels.h"
-#include "launch.h"
-#include "meeting.h"
-#include "membership.h"
-#include "metrics.h"
-#include "options.h"
-#include "output.h"
-#include "overlap.h"
+#include "common/options.h"
+#include "common/output.h"
+#include "run/launch.h"
+#include "run/rendezvous_env.h"
+#include "train/arguments.h"
+#include "train/blas_info.h"
+#include "train/classes.h"
+#include "train/membership.h"
+#include "train/metrics.h"
+#include "train/output_paths.h"
+#include "train/overlap.h"
+#include "train/predict.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,10 +1,10 @@
 /* Each change is written by the rank that is the first one then: the lines so far and one more, into a new file that takes the
  * place of the old one, so that the file is whole when any of them dies. A line takes the place of those before it whose step is not below its own: the state of such a change was lost with
  * those who had it. Reading gives increasing steps. */
-#include "membership.h"
+#include "train/membership.h"
 
-#include "aside.h"
-#include "input.h"
+#include "base/aside.h"
+#include "base/input.h"
 
 #include <errno.h>
 #include <inttypes.h>

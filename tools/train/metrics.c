@@ -1,7 +1,7 @@
 /* Lines are flushed one by one, so that a plot can follow a run. */
-#include "metrics.h"
+#include "train/metrics.h"
 
-#include "overlap.h"
+#include "train/overlap.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* A row per kind of model: what it reads, which options it has, and how it is made; and the text that one writes. */
-#include "model.h"
+#include "train/model.h"
 
-#include "options.h"
+#include "common/options.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* Two shares: of the communication, and of what could be hidden of it. Where noise leads them out of their range, or apart,
  * the reason is printed instead of a number. */
-#include "overlap.h"
+#include "train/overlap.h"
 
 #include <math.h>
 #include <stdio.h>

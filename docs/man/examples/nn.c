@@ -435,7 +435,7 @@ static gyre_status write_and_read_own(const char *path, gyre_nn_model *model, fl
     return status;
 }
 
-/* The frame of a training loop of one's own; nn/train.c is the whole. */
+/* The frame of a training loop of one's own; nn/train/train.c is the whole. */
 static gyre_status run_by_hand(gyre_nn_model *model, gyre_comm *comm, const char *path)
 {
     struct gyre_nn_run run;

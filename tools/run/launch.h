@@ -1,0 +1,31 @@
+/* Starts the local ranks of a job and stays until all of them have ended. Used by gyre-run and, for --ranks, by
+ * gyre-perf. */
+#ifndef GYRE_TOOLS_LAUNCH_H
+#define GYRE_TOOLS_LAUNCH_H
+
+#include <stdbool.h>
+
+#include "run/fault_injection.h"
+
+#define GY_LAUNCH_RANKS_MOST 1024
+
+struct gy_launch {
+    const char *tool; /* name in messages */
+    const char *path; /* program to execute; without a slash it is sought in PATH */
+    char *const *argv;
+    int ranks;
+    bool label; /* each line of output begins with "[rank] " */
+    bool bind;  /* rank i runs on the (i mod cores)-th core of this process's mask */
+    /* A rank that fails is started again, as a joiner (GYRE_JOIN=1), and the others go on, unless there are fewer than
+     * `least`; a rank fails at most `restarts` times in a row. The job has succeeded when a rank has. */
+    bool elastic;
+    int least, restarts;
+    struct gy_chaos chaos;
+};
+
+/* Returns the exit status for the tool: 0 when every rank ended with 0 (elastic: one), else the status of the first that
+ * failed (elastic: of the last), 128 + signal for a signal, 126 or 127 when the program cannot be executed. The last line
+ * on stderr says who failed and how. */
+int gy_launch_run(const struct gy_launch *launch);
+
+#endif

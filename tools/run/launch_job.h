@@ -1,0 +1,69 @@
+/* A job of gyre-run's while it runs, shared by launch.c (the loop), spawn.c (how a rank starts),
+ * launch_order.c (in which order ranks end) and exit_policy.c (what an end means). One thread touches it. */
+#ifndef GYRE_TOOLS_LAUNCH_JOB_H
+#define GYRE_TOOLS_LAUNCH_JOB_H
+
+#include <signal.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "run/launch.h"
+#include "run/line_prefix.h"
+#include "run/rendezvous_env.h"
+#include "run/restart_backoff.h"
+
+enum gy_launch_phase { RUNNING, GRACE, TERMINATING, KILLING };
+
+struct gy_launch_rank {
+    pid_t pid; /* 0: it could not be started again */
+    int end;   /* pidfd, −1: none */
+    bool ended, joiner;
+    bool ending; /* its process was, when another's failure was the first to be seen */
+    bool struck; /* dead by our own hand; its end has not come here yet */
+    struct gy_restart again;
+    int64_t wake_ms; /* it is stopped until then; 0: it is not */
+    struct gy_label out, err;
+};
+
+struct gy_launch_job {
+    const struct gy_launch *launch;
+    struct gy_launch_rank *ranks;
+    int started, alive;
+    enum gy_launch_phase phase;
+    int64_t deadline_ms;
+    int status;           /* what the tool will exit with */
+    char verdict[256];    /* last line, "" when all is well */
+    bool killed;          /* the verdict is a death by signal */
+    int64_t succeeded_ms; /* elastic: when a rank ended with 0, and nobody is started any more; 0: not yet */
+    struct gy_chaos chaos;
+    int64_t began_ms;
+    sigset_t old_mask;
+    int signals; /* signalfd */
+    int order;   /* epoll instance over the pidfds, −1: none yet */
+    struct gy_rendezvous rendezvous;
+    int keyboard; /* pipe to rank 0 when stdin is a terminal, −1: none */
+};
+
+int64_t gy_launch_now_ms(void);
+
+/* A line of the tool's on stderr. */
+__attribute__((format(printf, 2, 3))) void gy_launch_tell(const struct gy_launch_job *job, const char *format, ...);
+
+/* spawn.c. 0, or the errno of what failed; an error of exec is waited for. */
+int gy_launch_start_rank(struct gy_launch_job *job, int rank, bool again);
+/* Ends what is left of a rank that has ended, and starts it again, as a newcomer. */
+void gy_launch_start_again(struct gy_launch_job *job, int rank);
+
+/* launch_order.c. Begins to watch a rank that has started; without pidfds (Linux before 5.3) it does nothing. */
+void gy_launch_order_watch(struct gy_launch_job *job, int rank);
+/* Ends the watch of a rank whose process is about to be reaped or replaced. */
+void gy_launch_order_forget(struct gy_launch_job *job, int rank);
+/* Returns how many of the watched ranks have ended since the last call, at most `most`, and which, the first to end first. */
+int gy_launch_order_next(const struct gy_launch_job *job, int *ranks, int most);
+void gy_launch_order_close(struct gy_launch_job *job);
+
+/* exit_policy.c. What the end of a rank, as waitid() tells it, means for the job: nothing, another start that becomes
+ * due, or the verdict with which the job ends. */
+void gy_launch_judge(struct gy_launch_job *job, int rank, const siginfo_t *info);
+
+#endif

@@ -1,0 +1,160 @@
+#include "run/rendezvous_env.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FIRST_PORT 10000u /* below are services */
+#define PORT_TRIES 100
+#define JOINER_WAITS "30" /* seconds */
+
+/* Ports that the kernel hands out on its own begin here: none of them, or a program that makes one world after the other
+ * finds its own rank, or anybody, where rank 0 was. */
+static unsigned first_given_port(void)
+{
+    unsigned first = 32768;
+    FILE *file = fopen("/proc/sys/net/ipv4/ip_local_port_range", "re");
+    if (file) {
+        if (fscanf(file, "%u", &first) != 1 || first < 2 * FIRST_PORT)
+            first = 32768;
+        fclose(file);
+    }
+    return first;
+}
+
+/* Finds a free port and keeps a socket bound to it, so that no other job takes the port before rank 0 binds it, or
+ * between two worlds of this job. The bind itself fails where any socket has the port. SO_REUSEADDR, set afterwards, lets
+ * rank 0, which sets it too, bind and listen beside a socket that does not listen. */
+static int reserve_port(struct gy_rendezvous *rendezvous)
+{
+    const int on = 1;
+    unsigned end = first_given_port();
+    for (int tries = 0; tries < PORT_TRIES; tries++) {
+        unsigned dice;
+        if (getrandom(&dice, sizeof dice, 0) != (ssize_t)sizeof dice)
+            return -1;
+        struct sockaddr_in address = {.sin_family = AF_INET,
+                                      .sin_port = htons((uint16_t)(FIRST_PORT + dice % (end - FIRST_PORT))),
+                                      .sin_addr = {htonl(INADDR_LOOPBACK)}};
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (fd < 0)
+            return -1;
+        if (bind(fd, (struct sockaddr *)&address, sizeof address) == 0 &&
+            setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0) {
+            snprintf(rendezvous->port, sizeof rendezvous->port, "%u", (unsigned)ntohs(address.sin_port));
+            rendezvous->reserved = fd;
+            return 0;
+        }
+        close(fd);
+    }
+    return -1;
+}
+
+/* A descriptor, which a rank inherits, instead of a text in the environment, which every program that a rank starts inherits, too, and
+ * which lands in the logs of those that print theirs. −1: errno. */
+static int make_secret(void)
+{
+    unsigned char bytes[32];
+    char text[2 * sizeof bytes + 1];
+    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
+        return -1;
+    for (size_t i = 0; i < sizeof bytes; i++)
+        snprintf(text + 2 * i, 3, "%02x", bytes[i]);
+    int fd = memfd_create("gyre secret", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    bool written = fd >= 0 && fchmod(fd, S_IRUSR) == 0 &&
+                   write(fd, text, sizeof text - 1) == (ssize_t)sizeof text - 1 &&
+                   fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) == 0;
+    explicit_bzero(bytes, sizeof bytes);
+    explicit_bzero(text, sizeof text);
+    if (written)
+        return fd;
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+/* In the process that is about to become a rank. */
+static void hand_on_secret(int fd)
+{
+    char path[40];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    fcntl(fd, F_SETFD, 0);
+    setenv("GYRE_SECRET_FILE", path, 1);
+}
+
+static void set_number(const char *name, int value)
+{
+    char text[16];
+    snprintf(text, sizeof text, "%d", value);
+    setenv(name, text, 1);
+}
+
+void gy_rendezvous_tell(const struct gy_rendezvous *rendezvous, int rank, int ranks, bool joiner)
+{
+    if (joiner) {
+        setenv("GYRE_JOIN", "1", 1);
+        /* who is left may be joiners alone, and wait for each other */
+        setenv("GYRE_MEET_TIMEOUT", JOINER_WAITS, 0);
+    }
+    set_number("RANK", rank);
+    set_number("WORLD_SIZE", ranks);
+    set_number("LOCAL_RANK", rank);
+    set_number("LOCAL_WORLD_SIZE", ranks);
+    setenv("MASTER_ADDR", "127.0.0.1", 1);
+    setenv("MASTER_PORT", rendezvous->port, 1);
+    setenv("GYRE_LAUNCHER", "torchrun", 1);   /* these variables hold, whatever Slurm or mpirun left around us */
+    unsetenv("TORCHELASTIC_USE_AGENT_STORE"); /* nobody but rank 0 holds our MASTER_PORT */
+    if (!getenv("GYRE_SECRET") && !getenv("GYRE_SECRET_FILE"))
+        hand_on_secret(rendezvous->secret);
+}
+
+void gy_rendezvous_end(struct gy_rendezvous *rendezvous)
+{
+    if (rendezvous->reserved >= 0)
+        close(rendezvous->reserved);
+    if (rendezvous->secret >= 0)
+        close(rendezvous->secret);
+    rendezvous->reserved = rendezvous->secret = -1;
+}
+
+int gy_rendezvous_choose(struct gy_rendezvous *rendezvous)
+{
+    rendezvous->reserved = rendezvous->secret = -1;
+    if (reserve_port(rendezvous) == 0 && (rendezvous->secret = make_secret()) >= 0)
+        return 0;
+    int errnum = errno;
+    gy_rendezvous_end(rendezvous);
+    errno = errnum;
+    return -1;
+}
+
+static bool is_set(const char *name)
+{
+    const char *text = getenv(name);
+    return text && *text;
+}
+
+static bool other_found(void)
+{
+    return is_set("OMPI_COMM_WORLD_SIZE") || is_set("PMIX_RANK") || is_set("PMI_SIZE") ||
+           is_set("SLURM_STEP_NUM_TASKS");
+}
+
+bool gy_launch_found(void)
+{
+    return is_set("WORLD_SIZE") || other_found();
+}
+
+bool gy_launch_alone(void)
+{
+    const char *size = getenv("WORLD_SIZE");
+    return !other_found() && (!size || !*size || strcmp(size, "1") == 0);
+}

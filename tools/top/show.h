@@ -1,9 +1,0 @@
-/* Jobs as text. */
-#ifndef GYRE_TOOLS_TOP_SHOW_H
-#define GYRE_TOOLS_TOP_SHOW_H
-
-#include "judge.h"
-
-void top_show(const struct top_job *job);
-
-#endif
