@@ -63,7 +63,7 @@ static void send_failure(struct gy_neighbour *to, int rank)
     gy_wire_put(&wire, failure->status, 1);
     gy_wire_put(&wire, failure->proved, 1);
     gy_wire_put_bytes(&wire, why, length);
-    gy_stream_send(&to->stream, GY_OVERLAY_FAILURE, body, FAILURE_HEAD + length);
+    gy_stream_send(&to->stream, GY_OVERLAY_RECORD, body, FAILURE_HEAD + length);
 }
 
 void gy_failure_flood(struct gy_overlay *overlay, int rank, const struct gy_neighbour *from)

@@ -216,13 +216,13 @@ static void on_message(void *user, struct gy_stream *stream, uint8_t kind, uint8
     struct gy_wire wire = gy_wire_over(body, bytes);
 
     (void)stream;
-    if (kind == GY_OVERLAY_FIRST_FAILURE)
+    if (kind == GY_OVERLAY_FAILURE)
         gy_flood_receive_failure(neighbour, body, bytes);
     else if (kind == GY_OVERLAY_LEAVE && bytes == GY_OVERLAY_LEAVE_BODY)
         gy_flood_receive_leave(neighbour, body, bytes);
-    else if (kind == GY_OVERLAY_FAILURE)
+    else if (kind == GY_OVERLAY_RECORD)
         gy_failure_receive(neighbour, body, bytes);
-    else if (kind == GY_OVERLAY_MESSAGE && overlay->on_message)
+    else if (kind == GY_OVERLAY_AGREEMENT && overlay->on_message)
         overlay->on_message(overlay->message_user, neighbour->rank, body, bytes);
     else if (kind == GY_OVERLAY_ABORT)
         gy_flood_receive_abort(neighbour, body, bytes);
@@ -293,7 +293,7 @@ void gy_neighbour_connected(struct gy_neighbour *neighbour, int fd, const struct
                        neighbour, &error) != GYRE_SUCCESS) {
         neighbour->ended = true;
         gy_overlay_give_up(overlay, &error);
-        gy_stream_refuse(fd, keys, GY_OVERLAY_FIRST_FAILURE, verdict, gy_flood_encode(&overlay->verdict, verdict));
+        gy_stream_refuse(fd, keys, GY_OVERLAY_FAILURE, verdict, gy_flood_encode(&overlay->verdict, verdict));
         return;
     }
     neighbour->connected = true;

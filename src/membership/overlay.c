@@ -225,7 +225,7 @@ bool gy_overlay_send(struct gy_overlay *overlay, int rank, const void *body, siz
 {
     struct gy_neighbour *neighbour = connected_to(overlay, rank);
 
-    return neighbour && gy_stream_send(&neighbour->stream, GY_OVERLAY_MESSAGE, body, bytes);
+    return neighbour && gy_stream_send(&neighbour->stream, GY_OVERLAY_AGREEMENT, body, bytes);
 }
 
 void gy_overlay_on_message(struct gy_overlay *overlay, gy_overlay_message_func *func, void *user, size_t most)

@@ -60,7 +60,7 @@ static void adopt(struct gy_overlay *overlay, gyre_status status, int rank, cons
     snprintf(overlay->verdict.text, sizeof(overlay->verdict.text), "%.*s", GY_OVERLAY_TEXT, text);
     gy_log(level, "%s", overlay->verdict.text);
     gy_flood_publish(overlay, status, rank, overlay->verdict.text);
-    send_verdict(overlay, GY_OVERLAY_FIRST_FAILURE, &overlay->verdict, from);
+    send_verdict(overlay, GY_OVERLAY_FAILURE, &overlay->verdict, from);
 }
 
 void gy_flood_failure(struct gy_overlay *overlay, gyre_status status, int rank, const char *text,
@@ -178,7 +178,7 @@ void gy_flood_catch_up(struct gy_neighbour *neighbour)
 
     gy_failure_catch_up(neighbour);
     if (overlay->verdict.status != GYRE_SUCCESS)
-        gy_stream_send(&neighbour->stream, GY_OVERLAY_FIRST_FAILURE, body, gy_flood_encode(&overlay->verdict, body));
+        gy_stream_send(&neighbour->stream, GY_OVERLAY_FAILURE, body, gy_flood_encode(&overlay->verdict, body));
     if (overlay->aborted.status != GYRE_SUCCESS)
         gy_stream_send(&neighbour->stream, GY_OVERLAY_ABORT, body, gy_flood_encode(&overlay->aborted, body));
     for (int rank = 0; rank < overlay->world->size; rank++) {

@@ -29,9 +29,9 @@ static void hear_announced(void *user, int rank, uint32_t word, int cause)
 static void hear(struct gy_neighbour *from, uint8_t kind, uint8_t *body, size_t bytes)
 {
     switch (kind) {
-    case GY_OVERLAY_FIRST_FAILURE: gy_flood_receive_failure(from, body, bytes); break;
+    case GY_OVERLAY_FAILURE: gy_flood_receive_failure(from, body, bytes); break;
     case GY_OVERLAY_LEAVE: gy_flood_receive_leave(from, body, bytes); break;
-    case GY_OVERLAY_FAILURE: gy_failure_receive(from, body, bytes); break;
+    case GY_OVERLAY_RECORD: gy_failure_receive(from, body, bytes); break;
     case GY_OVERLAY_ABORT: gy_flood_receive_abort(from, body, bytes); break;
     case GY_OVERLAY_BROADCAST: gy_broadcast_receive(from, body, bytes); break;
     default: break;
