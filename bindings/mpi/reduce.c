@@ -1,0 +1,144 @@
+/* Reductions. Datatype, operation and counts are the same on every rank by MPI's rules. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "failure.h"
+#include "reduction.h"
+#include "take.h"
+
+static const void *input_of(const void *input, const void *output)
+{
+    return input == MPI_IN_PLACE ? output : input;
+}
+
+int gm_allreduce(const void *input, struct gm_data output, MPI_Op op, MPI_Comm comm)
+{
+    struct gm_reduction how;
+    gyre_request *request;
+    if (output.count < 0 || !gm_reduction_find(output.type, op, &how))
+        return GM_PASS;
+    struct gm_twin *twin = gm_twin_find(comm, GM_ALLREDUCE);
+    if (!twin)
+        return GM_PASS;
+    if (output.count == 0)
+        return MPI_SUCCESS;
+    return gm_take_end(twin,
+                       gyre_all_reduce_start(twin->comm, input_of(input, output.buffer), output.buffer,
+                                             (size_t)output.count * how.factor, how.dtype, how.op, &request),
+                       &request, GM_ALLREDUCE);
+}
+
+int gm_reduce(const void *input, struct gm_data output, MPI_Op op, int root, MPI_Comm comm)
+{
+    struct gm_reduction how;
+    gyre_request *request;
+    if (output.count < 0 || !gm_reduction_find(output.type, op, &how))
+        return GM_PASS;
+    struct gm_twin *twin = gm_twin_find(comm, GM_REDUCE);
+    if (!twin || !gm_is_rank(twin, root))
+        return GM_PASS;
+    if (output.count == 0)
+        return MPI_SUCCESS;
+    void *result = twin->rank == root ? output.buffer : NULL;
+    return gm_take_end(twin,
+                       gyre_reduce_start(twin->comm, input_of(input, output.buffer), result,
+                                         (size_t)output.count * how.factor, how.dtype, how.op, root, &request),
+                       &request, GM_REDUCE);
+}
+
+/* Where a rank's block goes. In place MPI wants the block at the beginning of the buffer that holds the input, and gyre wants it in another place;
+ * then the block is made in a copy. */
+struct block {
+    const void *input;
+    void *output, *copy;
+    size_t bytes;
+};
+
+static bool open_block(struct block *block, const void *input, void *output, size_t bytes)
+{
+    bool in_place = input == MPI_IN_PLACE;
+    *block = (struct block){in_place ? output : input, output, in_place && bytes > 0 ? malloc(bytes) : NULL, bytes};
+    return !in_place || bytes == 0 || block->copy;
+}
+
+static void *place_of(const struct block *block)
+{
+    return block->copy ? block->copy : block->output;
+}
+
+static void close_block(struct block *block, bool back)
+{
+    if (block->copy && back)
+        memcpy(block->output, block->copy, block->bytes);
+    free(block->copy);
+}
+
+static int reduce_blocks(struct gm_twin *twin, const struct block *block, size_t count, const struct gm_reduction *how)
+{
+    gyre_request *request;
+    return gm_take_end(twin,
+                       gyre_reduce_scatter_start(twin->comm, block->input, place_of(block), count * how->factor,
+                                                 how->dtype, how->op, &request),
+                       &request, GM_REDUCE_SCATTER_BLOCK);
+}
+
+int gm_reduce_scatter_block(const void *input, struct gm_data output, MPI_Op op, MPI_Comm comm)
+{
+    struct gm_reduction how;
+    struct block block;
+    if (output.count < 0 || !gm_reduction_find(output.type, op, &how))
+        return GM_PASS;
+    struct gm_twin *twin = gm_twin_find(comm, GM_REDUCE_SCATTER_BLOCK);
+    if (!twin)
+        return GM_PASS;
+    if (output.count == 0)
+        return MPI_SUCCESS;
+    int code = open_block(&block, input, output.buffer, (size_t)output.count * how.bytes)
+                   ? reduce_blocks(twin, &block, (size_t)output.count, &how)
+                   : gm_failure_memory(twin, GM_REDUCE_SCATTER_BLOCK);
+    close_block(&block, code == MPI_SUCCESS);
+    return code;
+}
+
+/* The counts of gyre's elements; false: one is invalid. */
+static bool list_counts(const struct gm_twin *twin, struct gm_counts counts, size_t factor, size_t *sum_p)
+{
+    size_t *list = gm_twin_list(twin, 0);
+    *sum_p = 0;
+    for (int rank = 0; rank < twin->size; rank++) {
+        if (gm_count(counts, rank) < 0)
+            return false;
+        list[rank] = (size_t)gm_count(counts, rank) * factor;
+        *sum_p += list[rank];
+    }
+    return true;
+}
+
+static int reduce_lists(struct gm_twin *twin, const struct block *block, const struct gm_reduction *how)
+{
+    gyre_request *request;
+    return gm_take_end(twin,
+                       gyre_reduce_scatterv_start(twin->comm, block->input, place_of(block), gm_twin_list(twin, 0),
+                                                  how->dtype, how->op, &request),
+                       &request, GM_REDUCE_SCATTER);
+}
+
+int gm_reduce_scatter(const void *input, void *output, struct gm_counts counts, MPI_Datatype type, MPI_Op op,
+                      MPI_Comm comm)
+{
+    struct gm_reduction how;
+    struct block block;
+    size_t sum;
+    if ((!counts.narrow && !counts.wide) || !gm_reduction_find(type, op, &how))
+        return GM_PASS;
+    struct gm_twin *twin = gm_twin_find(comm, GM_REDUCE_SCATTER);
+    if (!twin || !list_counts(twin, counts, how.factor, &sum))
+        return GM_PASS;
+    if (sum == 0)
+        return MPI_SUCCESS;
+    int code = open_block(&block, input, output, (size_t)gm_count(counts, twin->rank) * how.bytes)
+                   ? reduce_lists(twin, &block, &how)
+                   : gm_failure_memory(twin, GM_REDUCE_SCATTER);
+    close_block(&block, code == MPI_SUCCESS);
+    return code;
+}
