@@ -4,12 +4,11 @@
 static int all_gather(struct gm_twin *twin, struct gm_view *in, struct gm_view *out, size_t bytes)
 {
     bool in_place = in->data.buffer == MPI_IN_PLACE;
-    gyre_request *request;
     if (!gm_view_open(out, twin->size, in_place) || (!in_place && !gm_view_open(in, 1, true)))
         return gm_failure_memory(twin, GM_ALLGATHER);
     const char *mine = in_place ? out->bytes + bytes * (size_t)twin->rank : in->bytes;
-    return gm_take_end(twin, gyre_all_gather_start(twin->comm, mine, out->bytes, bytes, GYRE_UINT8, &request), &request,
-                       GM_ALLGATHER);
+    gm_take_begin(twin);
+    return gm_take_end(twin, gyre_all_gather(twin->comm, mine, out->bytes, bytes, GYRE_UINT8), GM_ALLGATHER);
 }
 
 int gm_allgather(struct gm_data input, struct gm_data output, MPI_Comm comm)
@@ -28,14 +27,14 @@ int gm_allgather(struct gm_data input, struct gm_data output, MPI_Comm comm)
 
 static int all_gather_blocks(struct gm_twin *twin, struct gm_view *in, struct gm_blocks_view *out)
 {
-    bool in_place = in->data.buffer == MPI_IN_PLACE;
-    gyre_request *request;
-    if (!gm_blocks_open(out, in_place) || (!in_place && !gm_view_open(in, 1, true)))
+    bool in_place = in->data.buffer == MPI_IN_PLACE, equal = gm_are_equal(out->counts, twin->size);
+    if (!gm_blocks_open(out, in_place, equal) || (!in_place && !gm_view_open(in, 1, true)))
         return gm_failure_memory(twin, GM_ALLGATHERV);
     const char *mine = in_place ? out->bytes + out->places[twin->rank] : in->bytes;
-    return gm_take_end(
-        twin, gyre_all_gatherv_start(twin->comm, mine, out->bytes, out->counts, out->places, GYRE_UINT8, &request),
-        &request, GM_ALLGATHERV);
+    gm_take_begin(twin);
+    gyre_status status = equal ? gyre_all_gather(twin->comm, mine, out->bytes, out->counts[0], GYRE_UINT8)
+                               : gyre_all_gatherv(twin->comm, mine, out->bytes, out->counts, out->places, GYRE_UINT8);
+    return gm_take_end(twin, status, GM_ALLGATHERV);
 }
 
 int gm_allgatherv(struct gm_data input, struct gm_blocks output, MPI_Comm comm)

@@ -4,12 +4,11 @@
 static int all_to_all(struct gm_twin *twin, struct gm_view *in, struct gm_view *out, size_t bytes)
 {
     bool in_place = in->data.buffer == MPI_IN_PLACE;
-    gyre_request *request;
     if (!gm_view_open(out, twin->size, in_place) || (!in_place && !gm_view_open(in, twin->size, true)))
         return gm_failure_memory(twin, GM_ALLTOALL);
     const char *mine = in_place ? out->bytes : in->bytes;
-    return gm_take_end(twin, gyre_all_to_all_start(twin->comm, mine, out->bytes, bytes, GYRE_UINT8, &request), &request,
-                       GM_ALLTOALL);
+    gm_take_begin(twin);
+    return gm_take_end(twin, gyre_all_to_all(twin->comm, mine, out->bytes, bytes, GYRE_UINT8), GM_ALLTOALL);
 }
 
 int gm_alltoall(struct gm_data input, struct gm_data output, MPI_Comm comm)
@@ -30,13 +29,13 @@ static int all_to_all_blocks(struct gm_twin *twin, struct gm_blocks_view *in, st
 {
     bool in_place = in->blocks.buffer == MPI_IN_PLACE;
     const struct gm_blocks_view *from = in_place ? out : in;
-    gyre_request *request;
-    if (!gm_blocks_open(out, in_place) || (!in_place && !gm_blocks_open(in, true)))
+    if (!gm_blocks_open(out, in_place, false) || (!in_place && !gm_blocks_open(in, true, false)))
         return gm_failure_memory(twin, GM_ALLTOALLV);
+    gm_take_begin(twin);
     return gm_take_end(twin,
-                       gyre_all_to_allv_start(twin->comm, from->bytes, from->counts, from->places, out->bytes,
-                                              out->counts, out->places, GYRE_UINT8, &request),
-                       &request, GM_ALLTOALLV);
+                       gyre_all_to_allv(twin->comm, from->bytes, from->counts, from->places, out->bytes, out->counts,
+                                        out->places, GYRE_UINT8),
+                       GM_ALLTOALLV);
 }
 
 /* A rank without data cannot know whether the others have any: it takes part. */

@@ -3,8 +3,8 @@
 int gm_barrier(MPI_Comm comm)
 {
     struct gm_twin *twin = gm_twin_find(comm, GM_BARRIER);
-    gyre_request *request;
     if (!twin)
         return GM_PASS;
-    return gm_take_end(twin, gyre_barrier_start(twin->comm, &request), &request, GM_BARRIER);
+    gm_take_begin(twin);
+    return gm_take_end(twin, gyre_barrier(twin->comm), GM_BARRIER);
 }

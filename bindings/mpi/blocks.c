@@ -30,14 +30,15 @@ static MPI_Aint offset_of(const struct gm_blocks_view *view, int rank)
     return gm_place(view->blocks.places, rank) * view->layout.extent;
 }
 
-static bool come_one_after_the_other(const struct gm_blocks_view *view)
+/* One after the other, and, where they are to be joined, without gaps. */
+static bool are_in_place(const struct gm_blocks_view *view, bool joined)
 {
     bool any = false;
     MPI_Aint end = 0;
     for (int rank = 0; rank < view->size; rank++) {
         if (view->counts[rank] == 0)
             continue;
-        if (any && offset_of(view, rank) < end)
+        if (any && (joined ? offset_of(view, rank) != end : offset_of(view, rank) < end))
             return false;
         end = offset_of(view, rank) + (MPI_Aint)view->counts[rank];
         any = true;
@@ -83,9 +84,17 @@ static bool use_copy(struct gm_blocks_view *view)
     return view->packed;
 }
 
-bool gm_blocks_open(struct gm_blocks_view *view, bool fill)
+bool gm_are_equal(const size_t *counts, int size)
 {
-    if (view->length == 0 || (view->layout.plain && come_one_after_the_other(view))) {
+    for (int rank = 1; rank < size; rank++)
+        if (counts[rank] != counts[0])
+            return false;
+    return true;
+}
+
+bool gm_blocks_open(struct gm_blocks_view *view, bool fill, bool joined)
+{
+    if (view->length == 0 || (view->layout.plain && are_in_place(view, joined))) {
         use_buffer(view);
         return true;
     }

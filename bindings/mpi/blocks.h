@@ -43,8 +43,12 @@ struct gm_blocks_view {
 bool gm_blocks_measure(struct gm_blocks_view *view, const struct gm_blocks *blocks, const struct gm_twin *twin,
                        int list);
 
-/* Finds or makes the bytes; `fill`: the copy gets the data. False: there is no memory. */
-bool gm_blocks_open(struct gm_blocks_view *view, bool fill);
+/* Finds or makes the bytes; `fill`: the copy gets the data; `joined`: each block is to begin where the one before it ends. False: there is no
+ * memory. */
+bool gm_blocks_open(struct gm_blocks_view *view, bool fill, bool joined);
+
+/* All blocks are of the same length. gyre's calls with one count are faster than those with one count per rank. */
+bool gm_are_equal(const size_t *counts, int size);
 
 /* Frees the copy; `back`: after its blocks have gone to the buffer. A view that was never opened is allowed. */
 void gm_blocks_close(struct gm_blocks_view *view, bool back);

@@ -3,12 +3,11 @@
 
 static int broadcast(struct gm_twin *twin, struct gm_view *view, int root)
 {
-    gyre_request *request;
     if (!gm_view_open(view, 1, twin->rank == root))
         return gm_failure_memory(twin, GM_BCAST);
-    return gm_take_end(
-        twin, gyre_broadcast_start(twin->comm, view->bytes, view->bytes, view->length, GYRE_UINT8, root, &request),
-        &request, GM_BCAST);
+    gm_take_begin(twin);
+    return gm_take_end(twin, gyre_broadcast(twin->comm, view->bytes, view->bytes, view->length, GYRE_UINT8, root),
+                       GM_BCAST);
 }
 
 int gm_bcast(struct gm_data data, int root, MPI_Comm comm)

@@ -7,10 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <unistd.h>
 
-#include "idle.h"
 #include "library.h"
+#include "progress.h"
 
 #define WELL (1u << GM_CALLS)
 #define SECRET_BYTES 16
@@ -83,13 +82,6 @@ static void wait_for_late_ranks(struct gm_twin *twin)
         gyre_comm_set(twin->comm, "timeout", TIMEOUT);
 }
 
-static bool is_crowded(gyre_comm *comm)
-{
-    gyre_rank_place place = {.size = sizeof(place)};
-    return gyre_comm_topology(comm, gyre_comm_rank(comm), &place) == GYRE_SUCCESS &&
-           place.locals > sysconf(_SC_NPROCESSORS_ONLN);
-}
-
 void gm_meeting_hold(struct gm_twin *twin, bool ready)
 {
     struct meeting meeting = {twin, false};
@@ -102,8 +94,7 @@ void gm_meeting_hold(struct gm_twin *twin, bool ready)
     bool created = create(&meeting, secret);
     if (step(&meeting, created)) {
         wait_for_late_ranks(twin);
-        twin->crowded = is_crowded(twin->comm);
-        gm_idle_begin(&twin->idle);
+        gm_progress_begin(&twin->idle);
     } else if (created) {
         gyre_comm_destroy(twin->comm);
         twin->comm = NULL;

@@ -14,7 +14,6 @@ static const void *input_of(const void *input, const void *output)
 int gm_allreduce(const void *input, struct gm_data output, MPI_Op op, MPI_Comm comm)
 {
     struct gm_reduction how;
-    gyre_request *request;
     if (output.count < 0 || !gm_reduction_find(output.type, op, &how))
         return GM_PASS;
     struct gm_twin *twin = gm_twin_find(comm, GM_ALLREDUCE);
@@ -22,16 +21,16 @@ int gm_allreduce(const void *input, struct gm_data output, MPI_Op op, MPI_Comm c
         return GM_PASS;
     if (output.count == 0)
         return MPI_SUCCESS;
+    gm_take_begin(twin);
     return gm_take_end(twin,
-                       gyre_all_reduce_start(twin->comm, input_of(input, output.buffer), output.buffer,
-                                             (size_t)output.count * how.factor, how.dtype, how.op, &request),
-                       &request, GM_ALLREDUCE);
+                       gyre_all_reduce(twin->comm, input_of(input, output.buffer), output.buffer,
+                                       (size_t)output.count * how.factor, how.dtype, how.op),
+                       GM_ALLREDUCE);
 }
 
 int gm_reduce(const void *input, struct gm_data output, MPI_Op op, int root, MPI_Comm comm)
 {
     struct gm_reduction how;
-    gyre_request *request;
     if (output.count < 0 || !gm_reduction_find(output.type, op, &how))
         return GM_PASS;
     struct gm_twin *twin = gm_twin_find(comm, GM_REDUCE);
@@ -40,10 +39,11 @@ int gm_reduce(const void *input, struct gm_data output, MPI_Op op, int root, MPI
     if (output.count == 0)
         return MPI_SUCCESS;
     void *result = twin->rank == root ? output.buffer : NULL;
+    gm_take_begin(twin);
     return gm_take_end(twin,
-                       gyre_reduce_start(twin->comm, input_of(input, output.buffer), result,
-                                         (size_t)output.count * how.factor, how.dtype, how.op, root, &request),
-                       &request, GM_REDUCE);
+                       gyre_reduce(twin->comm, input_of(input, output.buffer), result,
+                                   (size_t)output.count * how.factor, how.dtype, how.op, root),
+                       GM_REDUCE);
 }
 
 /* Where a rank's block goes. In place MPI wants the block at the beginning of the buffer that holds the input, and gyre wants it in another place;
@@ -75,11 +75,10 @@ static void close_block(struct block *block, bool back)
 
 static int reduce_blocks(struct gm_twin *twin, const struct block *block, size_t count, const struct gm_reduction *how)
 {
-    gyre_request *request;
-    return gm_take_end(twin,
-                       gyre_reduce_scatter_start(twin->comm, block->input, place_of(block), count * how->factor,
-                                                 how->dtype, how->op, &request),
-                       &request, GM_REDUCE_SCATTER_BLOCK);
+    gm_take_begin(twin);
+    return gm_take_end(
+        twin, gyre_reduce_scatter(twin->comm, block->input, place_of(block), count * how->factor, how->dtype, how->op),
+        GM_REDUCE_SCATTER_BLOCK);
 }
 
 int gm_reduce_scatter_block(const void *input, struct gm_data output, MPI_Op op, MPI_Comm comm)
@@ -114,13 +113,18 @@ static bool list_counts(const struct gm_twin *twin, struct gm_counts counts, siz
     return true;
 }
 
-static int reduce_lists(struct gm_twin *twin, const struct block *block, const struct gm_reduction *how)
+static gyre_status reduce_lists(struct gm_twin *twin, const struct block *block, const struct gm_reduction *how)
 {
-    gyre_request *request;
-    return gm_take_end(twin,
-                       gyre_reduce_scatterv_start(twin->comm, block->input, place_of(block), gm_twin_list(twin, 0),
-                                                  how->dtype, how->op, &request),
-                       &request, GM_REDUCE_SCATTER);
+    const size_t *counts = gm_twin_list(twin, 0);
+    if (gm_are_equal(counts, twin->size))
+        return gyre_reduce_scatter(twin->comm, block->input, place_of(block), counts[0], how->dtype, how->op);
+    return gyre_reduce_scatterv(twin->comm, block->input, place_of(block), counts, how->dtype, how->op);
+}
+
+static int take_reduce_lists(struct gm_twin *twin, const struct block *block, const struct gm_reduction *how)
+{
+    gm_take_begin(twin);
+    return gm_take_end(twin, reduce_lists(twin, block, how), GM_REDUCE_SCATTER);
 }
 
 int gm_reduce_scatter(const void *input, void *output, struct gm_counts counts, MPI_Datatype type, MPI_Op op,
@@ -137,7 +141,7 @@ int gm_reduce_scatter(const void *input, void *output, struct gm_counts counts, 
     if (sum == 0)
         return MPI_SUCCESS;
     int code = open_block(&block, input, output, (size_t)gm_count(counts, twin->rank) * how.bytes)
-                   ? reduce_lists(twin, &block, &how)
+                   ? take_reduce_lists(twin, &block, &how)
                    : gm_failure_memory(twin, GM_REDUCE_SCATTER);
     close_block(&block, code == MPI_SUCCESS);
     return code;

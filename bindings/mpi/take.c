@@ -1,23 +1,22 @@
 #include "take.h"
 
-#include "failure.h"
-#include "idle.h"
+#include <stdint.h>
 
-int gm_take_end(struct gm_twin *twin, gyre_status started, gyre_request **request, enum gm_call call)
+_Static_assert(sizeof(size_t) == sizeof(uint64_t), "counts travel as uint64");
+
+int gm_take_counts(struct gm_twin *twin, int root, enum gm_call call)
 {
-    gyre_status status = started == GYRE_SUCCESS ? gm_idle_wait(twin, request) : started;
-    return gm_failure_end(twin, status, call);
+    size_t *counts = gm_twin_list(twin, 0);
+    gm_take_begin(twin);
+    gyre_status status = gyre_broadcast(twin->comm, counts, counts, (size_t)twin->size, GYRE_UINT64, root);
+    gm_progress_leave();
+    return status == GYRE_SUCCESS ? MPI_SUCCESS : gm_failure_end(twin, status, call);
 }
 
-int gm_take_end_all(struct gm_twin *twin, gyre_status started, size_t requests, enum gm_call call)
+size_t gm_take_sum(const struct gm_twin *twin)
 {
-    gyre_status result = started;
-    if (started != GYRE_SUCCESS && requests > 0)
-        gyre_comm_abort(twin->comm);
-    for (size_t i = 0; i < requests; i++) {
-        gyre_status status = gm_idle_wait(twin, &twin->requests[i]);
-        if (result == GYRE_SUCCESS)
-            result = status;
-    }
-    return gm_failure_end(twin, result, call);
+    size_t sum = 0;
+    for (int rank = 0; rank < twin->size; rank++)
+        sum += gm_twin_list(twin, 0)[rank];
+    return sum;
 }

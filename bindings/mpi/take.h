@@ -11,6 +11,8 @@
 
 #include "blocks.h"
 #include "data.h"
+#include "failure.h"
+#include "progress.h"
 #include "twin.h"
 
 #define GM_PASS (-1)
@@ -31,11 +33,21 @@ int gm_scatterv(struct gm_blocks input, struct gm_data output, int root, MPI_Com
 int gm_alltoall(struct gm_data input, struct gm_data output, MPI_Comm comm);
 int gm_alltoallv(struct gm_blocks input, struct gm_blocks output, MPI_Comm comm);
 
-/* The end of a call that has started a request of gyre's, or failed to. */
-int gm_take_end(struct gm_twin *twin, gyre_status started, gyre_request **request, enum gm_call call);
+/* Before and after each call of gyre's that may wait. The end gives MPI's result of gyre's. */
+static inline void gm_take_begin(struct gm_twin *twin)
+{
+    gm_progress_enter(&twin->idle);
+}
 
-/* The same of several requests. Each is waited for, also after a failure, because it uses the caller's buffers. */
-int gm_take_end_all(struct gm_twin *twin, gyre_status started, size_t requests, enum gm_call call);
+static inline int gm_take_end(struct gm_twin *twin, gyre_status status, enum gm_call call)
+{
+    gm_progress_leave();
+    return gm_failure_end(twin, status, call);
+}
+
+/* Broadcasts the twin's list 0, the bytes of every rank, from the root to all; and their sum. */
+int gm_take_counts(struct gm_twin *twin, int root, enum gm_call call);
+size_t gm_take_sum(const struct gm_twin *twin);
 
 static inline bool gm_is_rank(const struct gm_twin *twin, int rank)
 {

@@ -4,8 +4,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "idle.h"
 #include "meeting.h"
+#include "progress.h"
 #include "report.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the list, and of what is made once */
@@ -29,7 +29,7 @@ static void end(struct gm_twin *twin)
         return;
     gyre_comm_destroy(twin->comm);
     twin->comm = NULL;
-    gm_idle_end(&twin->idle);
+    gm_progress_end(&twin->idle);
     gm_report_add(twin->taken);
 }
 
@@ -52,7 +52,6 @@ static int delete_twin(MPI_Comm comm, int keyval, void *value, void *state)
     end(twin);
     pthread_mutex_unlock(&lock);
     free(twin->lists);
-    free(twin->requests);
     free(twin);
     return MPI_SUCCESS;
 }
@@ -85,8 +84,7 @@ static bool make_keys(void)
 static bool allocate(struct gm_twin *twin)
 {
     twin->lists = calloc((size_t)twin->size * GM_LISTS, sizeof(*twin->lists));
-    twin->requests = calloc((size_t)twin->size * 2, sizeof(*twin->requests));
-    return twin->lists && twin->requests;
+    return twin->lists != NULL;
 }
 
 /* Communicators of one rank need no messages, and those with a remote group have no twin. */

@@ -14,11 +14,9 @@ struct gm_twin {
     MPI_Comm mpi;
     int rank, size;
     unsigned mask;                 /* of the calls that are taken over: the same on every rank */
-    bool crowded;                  /* the host has fewer cores than ranks of this communicator */
     bool reported;                 /* a failure has been written to standard error */
     MPI_Request idle;              /* never complete: a test of it makes the MPI library progress */
     size_t *lists;                 /* GM_LISTS lists of `size` numbers each, for the calls with one count per rank */
-    gyre_request **requests;       /* 2 * size */
     unsigned long taken[GM_CALLS]; /* calls of each kind so far */
     struct gm_twin *next;
 };

@@ -12,7 +12,7 @@
 #define ROUNDS 7
 
 static char *in, *out;
-static int *counts, *places, size, rank;
+static int *counts, *places, size, rank, root;
 
 static void barrier(int bytes)
 {
@@ -22,12 +22,12 @@ static void barrier(int bytes)
 
 static void bcast(int bytes)
 {
-    MPI_Bcast(out, bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
+    MPI_Bcast(out, bytes, MPI_BYTE, root, MPI_COMM_WORLD);
 }
 
 static void reduce(int bytes)
 {
-    MPI_Reduce(in, out, bytes / 4, MPI_FLOAT, MPI_SUM, 0, MPI_COMM_WORLD);
+    MPI_Reduce(in, out, bytes / 4, MPI_FLOAT, MPI_SUM, root, MPI_COMM_WORLD);
 }
 
 static void allreduce(int bytes)
@@ -79,24 +79,24 @@ static void alltoallv(int bytes)
 
 static void gather(int bytes)
 {
-    MPI_Gather(in, bytes, MPI_BYTE, out, bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
+    MPI_Gather(in, bytes, MPI_BYTE, out, bytes, MPI_BYTE, root, MPI_COMM_WORLD);
 }
 
 static void gatherv(int bytes)
 {
     list(bytes);
-    MPI_Gatherv(in, bytes, MPI_BYTE, out, counts, places, MPI_BYTE, 0, MPI_COMM_WORLD);
+    MPI_Gatherv(in, bytes, MPI_BYTE, out, counts, places, MPI_BYTE, root, MPI_COMM_WORLD);
 }
 
 static void scatter(int bytes)
 {
-    MPI_Scatter(in, bytes, MPI_BYTE, out, bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
+    MPI_Scatter(in, bytes, MPI_BYTE, out, bytes, MPI_BYTE, root, MPI_COMM_WORLD);
 }
 
 static void scatterv(int bytes)
 {
     list(bytes);
-    MPI_Scatterv(in, counts, places, MPI_BYTE, out, bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
+    MPI_Scatterv(in, counts, places, MPI_BYTE, out, bytes, MPI_BYTE, root, MPI_COMM_WORLD);
 }
 
 static const struct row {
@@ -117,14 +117,16 @@ static const struct row {
             {"Scatter", scatter},
             {"Scatterv", scatterv}};
 
-/* Calls without a barrier between them, as IMB does. */
+/* Calls without a barrier between them, and the root goes around, as in IMB. */
 static double round_of(const struct row *row, int bytes, int calls)
 {
     double mine, slowest;
     MPI_Barrier(MPI_COMM_WORLD);
     double began = MPI_Wtime();
-    for (int i = 0; i < calls; i++)
+    for (int i = 0; i < calls; i++) {
         row->call(bytes);
+        root = (root + 1) % size;
+    }
     mine = (MPI_Wtime() - began) / calls;
     MPI_Allreduce(&mine, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     return slowest;
