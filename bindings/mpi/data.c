@@ -16,30 +16,65 @@ static char *place_of(const void *buffer, MPI_Count element, const struct gm_lay
     return (char *)((uintptr_t)buffer + (uintptr_t)(element * layout->extent));
 }
 
+/* A buffer and a datatype that together mean what the caller's do. MPICH's MPI_Pack refuses the address MPI_BOTTOM: then the buffer begins a byte later
+ * and the datatype a byte earlier. */
+struct base {
+    const void *buffer;
+    MPI_Datatype type;
+    bool made;
+};
+
+static struct base base_of(const void *buffer, MPI_Datatype type, const struct gm_layout *layout)
+{
+    struct base base = {buffer, type, false};
+    MPI_Datatype moved;
+    const int one = 1;
+    const MPI_Aint back = -1;
+    if (buffer)
+        return base;
+    PMPI_Type_create_hindexed(1, &one, &back, type, &moved);
+    PMPI_Type_create_resized(moved, 0, layout->extent, &base.type);
+    PMPI_Type_commit(&base.type);
+    PMPI_Type_free(&moved);
+    base.buffer = place_of(NULL, 1, &(struct gm_layout){.extent = 1});
+    base.made = true;
+    return base;
+}
+
+static void base_end(struct base *base)
+{
+    if (base->made)
+        PMPI_Type_free(&base->type);
+}
+
 bool gm_pack(const void *buffer, MPI_Count count, MPI_Datatype type, const struct gm_layout *layout, char *bytes)
 {
     MPI_Count piece = elements_of_piece(layout);
-    for (MPI_Count done = 0; done < count && piece > 0; done += piece) {
+    struct base base = base_of(buffer, type, layout);
+    bool packed = piece > 0;
+    for (MPI_Count done = 0; done < count && packed; done += piece) {
         int elements = (int)(count - done < piece ? count - done : piece);
         int length = (int)((size_t)elements * layout->bytes), position = 0;
-        if (PMPI_Pack(place_of(buffer, done, layout), elements, type, bytes + (size_t)done * layout->bytes, length,
-                      &position, MPI_COMM_SELF) != MPI_SUCCESS)
-            return false;
+        packed = PMPI_Pack(place_of(base.buffer, done, layout), elements, base.type,
+                           bytes + (size_t)done * layout->bytes, length, &position, MPI_COMM_SELF) == MPI_SUCCESS;
     }
-    return piece > 0;
+    base_end(&base);
+    return packed;
 }
 
 bool gm_unpack(const char *bytes, void *buffer, MPI_Count count, MPI_Datatype type, const struct gm_layout *layout)
 {
     MPI_Count piece = elements_of_piece(layout);
-    for (MPI_Count done = 0; done < count && piece > 0; done += piece) {
+    struct base base = base_of(buffer, type, layout);
+    bool unpacked = piece > 0;
+    for (MPI_Count done = 0; done < count && unpacked; done += piece) {
         int elements = (int)(count - done < piece ? count - done : piece);
         int length = (int)((size_t)elements * layout->bytes), position = 0;
-        if (PMPI_Unpack(bytes + (size_t)done * layout->bytes, length, &position, place_of(buffer, done, layout),
-                        elements, type, MPI_COMM_SELF) != MPI_SUCCESS)
-            return false;
+        unpacked = PMPI_Unpack(bytes + (size_t)done * layout->bytes, length, &position,
+                               place_of(base.buffer, done, layout), elements, base.type, MPI_COMM_SELF) == MPI_SUCCESS;
     }
-    return piece > 0;
+    base_end(&base);
+    return unpacked;
 }
 
 bool gm_view_measure(struct gm_view *view, struct gm_data data)
