@@ -24,6 +24,11 @@ foreach(program gyre-run gyre-info gyre-top gyre-train gyre-perf gyre-tune)
     install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT gyre-tools)
   endif()
 endforeach()
+foreach(library openmpi mpich) # what is preloaded: bindings/mpi
+  if(TARGET gyre-mpi-${library})
+    install(TARGETS gyre-mpi-${library} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT gyre-mpi-${library})
+  endif()
+endforeach()
 
 file(GLOB gyre_pages CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/man/*.1)
 install(FILES ${gyre_pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT gyre-tools)

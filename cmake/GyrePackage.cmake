@@ -1,4 +1,5 @@
-# `cpack -G DEB`: the packages libgyre1, libgyre-nn1, libgyre-dev and gyre-tools. Build them with the preset "package", for /usr; scripts/package
+# `cpack -G DEB`: the packages libgyre1, libgyre-nn1, libgyre-dev and gyre-tools, and gyre-mpi-openmpi and gyre-mpi-mpich where
+# those MPI libraries are. Build them with the preset "package", for /usr; scripts/package
 # does, and tests/install/package_test.sh installs them aside and uses them.
 #
 # Libraries are named by SONAME, as Debian wants it, so that two interfaces can be installed side by side: libgyre1 holds libgyre.so.1. Everything
@@ -6,6 +7,13 @@
 set(gyre_runtime libgyre${GYRE_SOVERSION})
 set(gyre_nn_runtime libgyre-nn${GYRE_SOVERSION})
 set(gyre_packages ${gyre_runtime} ${gyre_nn_runtime} libgyre-dev gyre-tools)
+set(gyre_mpi_packages "")
+foreach(library openmpi mpich)
+  if(TARGET gyre-mpi-${library})
+    list(APPEND gyre_mpi_packages gyre-mpi-${library})
+  endif()
+endforeach()
+list(APPEND gyre_packages ${gyre_mpi_packages})
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME gyre)
@@ -51,8 +59,14 @@ gyre_package(gyre-tools utils "${gyre_runtime} (${version}), ${gyre_nn_runtime} 
   "gyre-run starts the ranks of a job, gyre-info shows what gyre finds on a"
   "machine, gyre-top what its ranks do, gyre-perf measures collectives and"
   "gyre-train trains a small network.")
-foreach(runtime gyre_runtime gyre_nn_runtime)
-  string(TOUPPER ${${runtime}} upper)
+foreach(package ${gyre_mpi_packages}) # libgyre is linked in
+  gyre_package(${package} libs "" "collective communication, for MPI programs that exist"
+    "A library that is preloaded before an MPI program (LD_PRELOAD) and takes over"
+    "its collective calls. This package holds the one for the MPI library of its"
+    "name.")
+endforeach()
+foreach(runtime ${gyre_runtime} ${gyre_nn_runtime} ${gyre_mpi_packages})
+  string(TOUPPER ${runtime} upper)
   # A new library must be known to the loader before anybody is started with it.
   set(CPACK_DEBIAN_${upper}_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/debian/triggers)
 endforeach()

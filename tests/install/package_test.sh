@@ -16,7 +16,7 @@ fresh_root() {
     cp /var/lib/dpkg/status /var/lib/dpkg/arch "$root/var/lib/dpkg/" 2>/dev/null || cp /var/lib/dpkg/status "$root/var/lib/dpkg/"
     : >"$root/var/lib/dpkg/diversions"
     # An earlier gyre of this machine is not there.
-    sed -i '/^Package: \(libgyre\|gyre-tools\)/,/^$/d' "$root/var/lib/dpkg/status"
+    sed -i '/^Package: \(libgyre\|gyre-tools\|gyre-mpi\)/,/^$/d' "$root/var/lib/dpkg/status"
 }
 # The loader's cache is this system's: the packages' scripts shall not touch it.
 mkdir "$place/bin" && printf '#!/bin/sh\n' >"$place/bin/ldconfig" && chmod +x "$place/bin/ldconfig"
@@ -29,6 +29,9 @@ package() { compgen -G "$packages/${1}_*.deb" | head -n 1; }
 version=$(sed -n 's/^project(gyre VERSION \([0-9.]*\).*/\1/p' "$source/CMakeLists.txt")
 abi=$(sed -n 's/^set(GYRE_SOVERSION \([0-9]*\)).*/\1/p' "$source/CMakeLists.txt")
 names=("libgyre$abi" "libgyre-nn$abi" libgyre-dev gyre-tools)
+for library in openmpi mpich; do
+    [ -z "$(package "gyre-mpi-$library")" ] || names+=("gyre-mpi-$library")
+done
 files=()
 for name in "${names[@]}"; do
     file=$(package "$name") || true
@@ -72,6 +75,12 @@ sums=$(timeout 60 "$root/usr/bin/gyre-run" -n 4 "$place/sum" | sort | tr '\n' ';
 [ "$sums" = "$(for rank in 0 1 2 3; do printf 'rank %d of 4: 6 10 14 18;' $rank; done)" ] || fail "the program of README.md says: $sums"
 for program in gyre-run gyre-info gyre-top gyre-train gyre-perf gyre-tune; do
     "$root/usr/bin/$program" --version | grep -qF "$version" || fail "the packaged $program does not say version $version"
+done
+folder=$library
+for library in openmpi mpich; do
+    [[ " ${names[*]} " == *" gyre-mpi-$library "* ]] || continue
+    ! objdump -p "$folder/libgyre-mpi-$library.so" | grep -q 'NEEDED *libgyre' || fail "gyre-mpi-$library needs libgyre, which it holds"
+    [[ $(depends "gyre-mpi-$library") == *"lib$library"* ]] || fail "gyre-mpi-$library does not depend on its MPI library"
 done
 for page in man1/gyre-run.1 man3/gyre_all_reduce.3 man3/gyre_nn_train.3 man7/gyre-environment.7; do
     gzip -t "$root/usr/share/man/$page.gz" || fail "there is no manual page $page"
