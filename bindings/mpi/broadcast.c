@@ -1,4 +1,5 @@
 #include "failure.h"
+#include "short.h"
 #include "take.h"
 
 static int broadcast(struct gm_twin *twin, struct gm_view *view, int root)
@@ -6,8 +7,7 @@ static int broadcast(struct gm_twin *twin, struct gm_view *view, int root)
     if (!gm_view_open(view, 1, twin->rank == root))
         return gm_failure_memory(twin, GM_BCAST);
     gm_take_begin(twin);
-    return gm_take_end(twin, gyre_broadcast(twin->comm, view->bytes, view->bytes, view->length, GYRE_UINT8, root),
-                       GM_BCAST);
+    return gm_take_end(twin, gm_short_broadcast(twin, view->bytes, view->length, root), GM_BCAST);
 }
 
 int gm_bcast(struct gm_data data, int root, MPI_Comm comm)

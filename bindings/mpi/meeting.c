@@ -12,6 +12,8 @@
 #include "progress.h"
 
 #define WELL (1u << GM_CALLS)
+#define NEAR (1u << (GM_CALLS + 1)) /* in the last step */
+#define NEAR_RANKS 8
 #define SECRET_BYTES 16
 #define TIMEOUT "1000000"
 
@@ -82,6 +84,16 @@ static void wait_for_late_ranks(struct gm_twin *twin)
         gyre_comm_set(twin->comm, "timeout", TIMEOUT);
 }
 
+static bool is_near(const struct gm_twin *twin)
+{
+    gyre_rank_place place = {.size = sizeof(place)};
+    for (int rank = 0; rank < twin->size; rank++)
+        if (rank != twin->rank &&
+            (gyre_comm_topology(twin->comm, rank, &place) != GYRE_SUCCESS || strcmp(place.transport, "shm") != 0))
+            return false;
+    return twin->size <= NEAR_RANKS;
+}
+
 void gm_meeting_hold(struct gm_twin *twin, bool ready)
 {
     struct meeting meeting = {twin, false};
@@ -92,7 +104,9 @@ void gm_meeting_hold(struct gm_twin *twin, bool ready)
         return;
     draw_secret(twin, secret);
     bool created = create(&meeting, secret);
+    twin->mask |= created && is_near(twin) ? NEAR : 0;
     if (step(&meeting, created)) {
+        twin->near = twin->mask & NEAR;
         wait_for_late_ranks(twin);
         gm_progress_begin(&twin->idle);
     } else if (created) {

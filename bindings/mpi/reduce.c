@@ -4,6 +4,7 @@
 
 #include "failure.h"
 #include "reduction.h"
+#include "short.h"
 #include "take.h"
 
 static const void *input_of(const void *input, const void *output)
@@ -38,12 +39,10 @@ int gm_reduce(const void *input, struct gm_data output, MPI_Op op, int root, MPI
         return GM_PASS;
     if (output.count == 0)
         return MPI_SUCCESS;
-    void *result = twin->rank == root ? output.buffer : NULL;
     gm_take_begin(twin);
-    return gm_take_end(twin,
-                       gyre_reduce(twin->comm, input_of(input, output.buffer), result,
-                                   (size_t)output.count * how.factor, how.dtype, how.op, root),
-                       GM_REDUCE);
+    return gm_take_end(
+        twin, gm_short_reduce(twin, input_of(input, output.buffer), output.buffer, (size_t)output.count, &how, root),
+        GM_REDUCE);
 }
 
 /* Where a rank's block goes. In place MPI wants the block at the beginning of the buffer that holds the input, and gyre wants it in another place;

@@ -1,14 +1,12 @@
 #include "take.h"
 
-#include <stdint.h>
-
-_Static_assert(sizeof(size_t) == sizeof(uint64_t), "counts travel as uint64");
+#include "short.h"
 
 int gm_take_counts(struct gm_twin *twin, int root, enum gm_call call)
 {
     size_t *counts = gm_twin_list(twin, 0);
     gm_take_begin(twin);
-    gyre_status status = gyre_broadcast(twin->comm, counts, counts, (size_t)twin->size, GYRE_UINT64, root);
+    gyre_status status = gm_short_broadcast(twin, counts, (size_t)twin->size * sizeof(*counts), root);
     gm_progress_leave();
     return status == GYRE_SUCCESS ? MPI_SUCCESS : gm_failure_end(twin, status, call);
 }
