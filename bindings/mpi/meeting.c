@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include "library.h"
 #include "progress.h"
 
 #define WELL (1u << GM_CALLS)
 #define NEAR (1u << (GM_CALLS + 1)) /* in the last step */
-#define NEAR_RANKS 8
 #define SECRET_BYTES 16
 #define TIMEOUT "1000000"
 
@@ -84,6 +84,14 @@ static void wait_for_late_ranks(struct gm_twin *twin)
         gyre_comm_set(twin->comm, "timeout", TIMEOUT);
 }
 
+/* The largest communicator whose ranks are near. Ranks that share a core are not: there gyre's calls with a root let it go on without the others. */
+static long near_ranks(void)
+{
+    const char *text = getenv("GYREMPI_NEAR");
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    return text ? atol(text) : processors < 8 ? processors : 8;
+}
+
 static bool is_near(const struct gm_twin *twin)
 {
     gyre_rank_place place = {.size = sizeof(place)};
@@ -91,7 +99,7 @@ static bool is_near(const struct gm_twin *twin)
         if (rank != twin->rank &&
             (gyre_comm_topology(twin->comm, rank, &place) != GYRE_SUCCESS || strcmp(place.transport, "shm") != 0))
             return false;
-    return twin->size <= NEAR_RANKS;
+    return twin->size <= near_ranks();
 }
 
 void gm_meeting_hold(struct gm_twin *twin, bool ready)

@@ -20,7 +20,7 @@ static _Thread_local struct {
     MPI_Comm mpi;
     struct gm_twin *twin;
     unsigned ended;
-} last;
+} last __attribute__((tls_model("initial-exec"))); /* the interposer is loaded at the start */
 
 /* The communicator of gyre ends, the twin stays: its calls are left to the MPI library from then on. */
 static void end(struct gm_twin *twin)

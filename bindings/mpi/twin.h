@@ -13,7 +13,7 @@ struct gm_twin {
     gyre_comm *comm; /* NULL: every call is left to the MPI library */
     MPI_Comm mpi;
     int rank, size;
-    bool near;                     /* few ranks, which share memory: the same on every rank */
+    bool near;                     /* few ranks with cores of their own, which share memory: the same on every rank */
     unsigned mask;                 /* of the calls that are taken over: the same on every rank */
     bool reported;                 /* a failure has been written to standard error */
     MPI_Request idle;              /* never complete: a test of it makes the MPI library progress */
