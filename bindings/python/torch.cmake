@@ -1,0 +1,40 @@
+# The tests of gyre.torch: with the first interpreter that has torch 2.6 or later, else skipped by name.
+set(GYRE_TORCH_PYTHON "" CACHE FILEPATH "Python with torch for the tests of gyre.torch; empty: that of scripts/torch, else the first of python3 and /usr/bin/python3 that has it")
+set(torch_python "${GYRE_TORCH_PYTHON}")
+set(cache "$ENV{XDG_CACHE_HOME}")
+if(NOT cache)
+  set(cache "$ENV{HOME}/.cache")
+endif()
+foreach(candidate ${cache}/gyre/torch/bin/python3 python3 /usr/bin/python3)
+  if(torch_python)
+    break()
+  endif()
+  execute_process(COMMAND ${candidate} -c "import sys; from importlib.metadata import version; v = version('torch'); assert sys.version_info >= (3, 10) and tuple(map(int, v.split('+')[0].split('.')[:2])) >= (2, 6); print(sys.executable)"
+    RESULT_VARIABLE failed OUTPUT_VARIABLE found ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
+  if(failed EQUAL 0)
+    set(torch_python ${found})
+  endif()
+endforeach()
+
+function(gyre_torch_test name seconds)
+  if(torch_python)
+    add_test(NAME torch.${name} COMMAND ${ARGN} WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
+  else()
+    add_test(NAME torch.${name} COMMAND sh -c "echo 'needs torch 2.6 or later: scripts/torch'; exit 77")
+  endif()
+  set_tests_properties(torch.${name} PROPERTIES TIMEOUT ${seconds} COST ${seconds} SKIP_RETURN_CODE 77 ENVIRONMENT
+    "PYTHONPATH=${CMAKE_CURRENT_SOURCE_DIR};PYTHONDONTWRITEBYTECODE=1;PYTHONUNBUFFERED=;OMP_NUM_THREADS=1;GYRE_LIBRARY=$<TARGET_FILE:gyre>;GYRE_LOG=error;TORCH_GYRE_CACHE=${CMAKE_CURRENT_BINARY_DIR}/torch")
+endfunction()
+
+# The extension is compiled by the first test, and not by those that are timed.
+gyre_torch_test(build 300 ${torch_python} -c "import gyre.torch; gyre.torch._backend()")
+set_tests_properties(torch.build PROPERTIES FIXTURES_SETUP torch_extension)
+foreach(ranks 1 2 4)
+  gyre_torch_test(collectives.${ranks} 240 $<TARGET_FILE:gyre-run> -n ${ranks} -- ${torch_python} -m unittest -f tests.test_torch_collectives)
+endforeach()
+foreach(ranks 2 4)
+  gyre_torch_test(training.${ranks} 240 $<TARGET_FILE:gyre-run> -n ${ranks} -- ${torch_python} -m unittest tests.test_torch_training)
+endforeach()
+gyre_torch_test(worlds 300 ${torch_python} -m unittest tests.test_torch_worlds)
+set_tests_properties(torch.collectives.1 torch.collectives.2 torch.collectives.4 torch.training.2 torch.training.4 torch.worlds
+  PROPERTIES FIXTURES_REQUIRED torch_extension)
