@@ -267,6 +267,32 @@ class Groups(GroupTest):
             self.assertSame([x], [torch.full((3,), self.size - 1.0)])
             smaller.shutdown()
 
+    def test_gather_single(self) -> None:
+        if not hasattr(dist, "gather_single"):
+            self.skipTest("this torch has no gather_single")
+        for root in range(self.size):
+            output = torch.empty(3 * self.size) if self.rank == root else None
+            dist.gather_single(self.mine(3), output, dst=root)
+            if output is not None:
+                self.assertSame([output], [torch.cat(self.everyone(3))])
+
+    def test_reconfigure(self) -> None:
+        """The last rank leaves, and the others come back in the opposite order."""
+        group: Any = dist.new_group(backend="gyre")
+        if not getattr(group, "supports_reconfigure", False):
+            self.skipTest("this torch has no reconfigure")
+        handles: List[Any] = [None] * self.size
+        dist.all_gather_object(handles, group.get_reconfigure_handle())
+        self.assertEqual(len(set(handles)), self.size)
+        stay = handles[:max(self.size - 1, 1)][::-1]
+        if handles[self.rank] in stay:
+            dist.distributed_c10d._reconfigure(7, stay, group).wait()
+            backend = group._get_backend(torch.device("cpu"))
+            self.assertEqual((backend.rank(), backend.size()), (len(stay) - 1 - self.rank, len(stay)))
+            outputs = torch.empty(len(stay))
+            backend._allgather_base(outputs, torch.full((1,), float(self.rank))).wait()
+            self.assertSame([outputs], [torch.arange(len(stay)).float().flip(0)])
+
     def test_refusals(self) -> None:
         calls: List[Callable[[], Any]] = [
             lambda: dist.all_reduce(torch.ones(4, 4).t()[1:]),

@@ -25,7 +25,7 @@ def everyones(loss: torch.Tensor) -> float:
     """The mean over the ranks."""
     mean = loss.detach().clone()
     dist.all_reduce(mean)
-    return float(mean) / dist.get_world_size()
+    return float(mean / dist.get_world_size())
 
 
 def train(network: Any, optimizer: Any, steps: int = STEPS, rank: int = -1) -> List[float]:

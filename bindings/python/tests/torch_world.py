@@ -106,6 +106,10 @@ def aborted() -> None:
     rank, size = rank_and_size()
     dist.init_process_group("gyre", init_method=f"file://{sys.argv[2]}", rank=rank, world_size=size)
     group: Any = dist.distributed_c10d._get_default_group()
+    if getattr(group, "supports_abort_hooks", False):
+        group.register_abort_hook(1, lambda: print(f"the hook of rank {rank}", flush=True))
+        group.register_abort_hook(2, lambda: print("a hook that was taken away", flush=True))
+        group.unregister_abort_hook(2)
     if rank == 0:
         check_sum()
         group.abort()

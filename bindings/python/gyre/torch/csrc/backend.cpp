@@ -1,9 +1,8 @@
 #include "backend.hpp"
 
-#include <algorithm>
 #include <set>
 
-#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/utils/pybind.h>
 
 #include "coalesced.hpp"
 #include "meeting.hpp"
@@ -20,17 +19,27 @@ static std::mutex worlds_lock;
 static std::set<World *> worlds; // that are open, under the lock
 
 Backend::Backend(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size, c10::intrusive_ptr<Options> options)
-    : c10d::Backend(rank, size), store_(store), options_(std::move(options)),
-      world_(std::make_shared<World>(meet(store, rank, size, options_->timeout), rank, size))
+    : c10d::Backend(rank, size), store_(store), options_(std::move(options)), hooks_(std::make_shared<Hooks>())
 {
-    world_->set_timeout(options_->timeout);
+    enter(meet(store, rank, size, options_->timeout));
     init();
+}
+
+void Backend::enter(gyre_comm *comm)
+{
+    world_ = std::make_shared<World>(comm, rank_, size_, hooks_);
+    world_->set_timeout(options_->timeout);
+    world_->try_ways();
     std::lock_guard<std::mutex> held(worlds_lock);
     worlds.insert(world_.get());
 }
 
+// The driver thread may need the interpreter's lock to end, for the callbacks of futures; so a thread that joins it gives the lock up.
 Backend::~Backend()
 {
+    std::optional<pybind11::gil_scoped_release> unlocked;
+    if (Py_IsInitialized() && PyGILState_Check())
+        unlocked.emplace();
     shutdown();
 }
 
@@ -56,6 +65,7 @@ void Backend::close_all()
 
 void Backend::abort()
 {
+    hooks_->failed();
     world_->abort();
 }
 
@@ -96,49 +106,24 @@ void Backend::setTimeout(std::chrono::milliseconds timeout)
     world_->set_timeout(timeout);
 }
 
-static c10::intrusive_ptr<Backend::Options> options_from(const c10::intrusive_ptr<c10d::Backend::Options> &given,
-                                                         const Backend::Options &mine)
+void Backend::registerAbortHook(int64_t id, c10d::AbortHook hook)
 {
-    auto options = c10::make_intrusive<Backend::Options>(mine);
-    if (given) {
-        options->timeout = given->timeout;
-        options->group_name = given->group_name;
-        options->group_desc = given->group_desc;
-        options->global_ranks_in_group = given->global_ranks_in_group;
-    }
-    return options;
+    hooks_->add(id, std::move(hook));
 }
 
-c10::intrusive_ptr<c10d::Backend> Backend::split(const c10::intrusive_ptr<c10d::Store> &store,
-                                                 const std::vector<int> &ranks,
-                                                 const c10::intrusive_ptr<c10d::Backend::Options> &options)
+void Backend::unregisterAbortHook(int64_t id)
 {
-    auto mine = std::find(ranks.begin(), ranks.end(), rank_);
-    if (mine == ranks.end())
-        return nullptr;
-    return c10::make_intrusive<Backend>(store->clone(), static_cast<int>(mine - ranks.begin()),
-                                        static_cast<int>(ranks.size()), options_from(options, *options_));
+    hooks_->remove_abort(id);
 }
 
-c10::intrusive_ptr<c10d::Backend> Backend::shrink(const std::vector<int64_t> &excluded, int flags,
-                                                  const c10::intrusive_ptr<c10d::Backend::Options> &options)
+void Backend::registerCompletionHook(int64_t id, c10d::CompletionHook hook)
 {
-    std::set<int64_t> out(excluded.begin(), excluded.end());
-    TORCH_CHECK_VALUE(!out.count(rank_), "gyre: shrink: rank ", rank_, " is excluded and calls");
-    if (flags != 0)
-        world_->abort();
-    std::string name = "gyre/shrink/" + std::to_string(shrinks_++);
-    int rank = 0, size = 0;
-    for (int other = 0; other < size_; other++) {
-        if (out.count(other)) {
-            name += "/" + std::to_string(other);
-            continue;
-        }
-        rank += other < rank_;
-        size++;
-    }
-    auto store = c10::make_intrusive<c10d::PrefixStore>(name, store_);
-    return c10::make_intrusive<Backend>(store, rank, size, options_from(options, *options_));
+    hooks_->add(id, [hook = std::move(hook)](uint64_t key) { hook({key, std::nullopt}); });
+}
+
+void Backend::unregisterCompletionHook(int64_t id)
+{
+    hooks_->remove_completion(id);
 }
 #endif
 

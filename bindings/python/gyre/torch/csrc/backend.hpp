@@ -1,6 +1,7 @@
 // The backend "gyre" of torch.distributed. Each group is a world of its own, whose ranks meet through torch's Store.
 //
-//   backend.cpp      life: meeting, options, timeouts, split, shrink, abort, shutdown
+//   backend.cpp      life: meeting, options, timeouts, hooks, abort, shutdown
+//   membership.cpp   split, shrink, merge, reconfigure
 //   reductions.cpp   allreduce, reduce, reduce_scatter in their forms
 //   copies.cpp       broadcast, all_gather, gather, scatter, all_to_all in their forms
 //   transfers.cpp    send, recv, barrier
@@ -12,12 +13,8 @@
 #include <vector>
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
-#include <torch/version.h>
 
 #include "world.hpp"
-
-#define GYRE_TORCH_AT_LEAST(major, minor) \
-    (TORCH_VERSION_MAJOR > (major) || (TORCH_VERSION_MAJOR == (major) && TORCH_VERSION_MINOR >= (minor)))
 
 namespace gyre_torch
 {
@@ -57,14 +54,15 @@ class Backend : public c10d::Backend
         return sequence_;
     }
     void setSequenceNumberForGroup() override {}
-    bool supportsCoalescing() const override
+    void startCoalescing() override;
+    BackendWork endCoalescing() override;
+    // torch 2.6 has these three for some backends only, and they are not virtual there.
+    bool supportsCoalescing() const
     {
         return true;
     }
-    void startCoalescing() override;
-    BackendWork endCoalescing() override;
-    void abort() override;
-    void shutdown() override;
+    void abort();
+    void shutdown();
 #if GYRE_TORCH_AT_LEAST(2, 15)
     bool supportsSplitting() const override
     {
@@ -79,6 +77,28 @@ class Backend : public c10d::Backend
         return options_;
     }
     void setTimeout(std::chrono::milliseconds timeout) override;
+    bool supportsAbortHooks() const override
+    {
+        return true;
+    }
+    void registerAbortHook(int64_t id, c10d::AbortHook hook) override;
+    void unregisterAbortHook(int64_t id) override;
+    bool supportsCompletionHooks() const override
+    {
+        return true;
+    }
+    void registerCompletionHook(int64_t id, c10d::CompletionHook hook) override;
+    void unregisterCompletionHook(int64_t id) override;
+    bool supportsReconfigure() const override
+    {
+        return true;
+    }
+    c10d::ReconfigureHandle get_reconfigure_handle() const override;
+    BackendWork reconfigure(const c10d::ReconfigureOptions &options) override;
+    c10::intrusive_ptr<c10d::Backend> merge(const c10::intrusive_ptr<c10d::Store> &store,
+                                            const c10::intrusive_ptr<c10d::Backend::Options> &options, const int &rank,
+                                            const int &size) override;
+    BackendWork gather_into_tensor(at::Tensor &output, at::Tensor &input, const c10d::GatherOptions &options) override;
     c10::intrusive_ptr<c10d::Backend> split(const c10::intrusive_ptr<c10d::Store> &store, const std::vector<int> &ranks,
                                             const c10::intrusive_ptr<c10d::Backend::Options> &options) override;
     c10::intrusive_ptr<c10d::Backend> shrink(const std::vector<int64_t> &excluded, int flags,
@@ -117,6 +137,7 @@ class Backend : public c10d::Backend
     void monitoredBarrier(const c10d::BarrierOptions &options, bool wait_all_ranks) override;
 
   private:
+    void enter(gyre_comm *comm);
     WorkPointer make(OpType type, const char *what, std::chrono::milliseconds timeout, Tensors outputs);
     BackendWork started(const WorkPointer &work);
     void all_reduce_into(gyre_comm *comm, const WorkPointer &work, const at::Tensor &tensor, const c10d::ReduceOp &op);
@@ -130,7 +151,9 @@ class Backend : public c10d::Backend
 
     const c10::intrusive_ptr<c10d::Store> store_;
     const c10::intrusive_ptr<Options> options_;
-    const std::shared_ptr<World> world_;
+    const std::shared_ptr<Hooks> hooks_;
+    std::shared_ptr<World> world_;
+    mutable std::string handle_;
     uint64_t sequence_ = 0;
     int shrinks_ = 0;
     bool coalescing_ = false;

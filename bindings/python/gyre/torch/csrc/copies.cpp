@@ -165,6 +165,22 @@ BackendWork Backend::gather(std::vector<Tensors> &outputs, Tensors &inputs, cons
     return started(work);
 }
 
+#if GYRE_TORCH_AT_LEAST(2, 15)
+BackendWork Backend::gather_into_tensor(at::Tensor &output, at::Tensor &input, const c10d::GatherOptions &options)
+{
+    const char *what = "gather_single";
+    std::vector<Tensors> outputs;
+    Tensors inputs{input};
+    if (options.rootRank == rank_) {
+        tensor_check(output, what);
+        TORCH_CHECK_VALUE(output.numel() == input.numel() * size_, "gyre: ", what, ": ", output.numel(),
+                          " elements are not ", size_, " times ", input.numel());
+        outputs.push_back(output.flatten().tensor_split(size_));
+    }
+    return gather(outputs, inputs, options);
+}
+#endif
+
 BackendWork Backend::scatter(Tensors &outputs, std::vector<Tensors> &inputs, const c10d::ScatterOptions &options)
 {
     const char *what = "scatter";

@@ -12,6 +12,7 @@ namespace gyre_torch
 #define GYRE_TORCH_FUNCTIONS(X)   \
     X(gyre_all_gather_start)      \
     X(gyre_all_gatherv_start)     \
+    X(gyre_all_reduce)            \
     X(gyre_all_reduce_start)      \
     X(gyre_all_to_all_start)      \
     X(gyre_all_to_allv_start)     \

@@ -11,24 +11,10 @@ namespace gyre_torch
 
 namespace py = pybind11;
 
-// The driver thread may need the interpreter's lock to end, for the callbacks of futures; so whoever joins it gives the lock up.
-class UnlockedBackend : public Backend
-{
-  public:
-    using Backend::Backend;
-    ~UnlockedBackend() override
-    {
-        if (Py_IsInitialized() && PyGILState_Check()) {
-            py::gil_scoped_release unlocked;
-            shutdown();
-        }
-    }
-};
-
 static c10::intrusive_ptr<c10d::Backend> create(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size,
                                                 std::chrono::milliseconds timeout)
 {
-    return c10::make_intrusive<UnlockedBackend>(store, rank, size, c10::make_intrusive<Backend::Options>(timeout));
+    return c10::make_intrusive<Backend>(store, rank, size, c10::make_intrusive<Backend::Options>(timeout));
 }
 
 } // namespace gyre_torch

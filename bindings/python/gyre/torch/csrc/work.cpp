@@ -1,5 +1,6 @@
 #include "work.hpp"
 
+#include <atomic>
 #include <optional>
 #include <sstream>
 
@@ -13,10 +14,12 @@
 namespace gyre_torch
 {
 
+static std::atomic<uint64_t> keys;
+
 Work::Work(std::shared_ptr<World> world, int rank, c10d::OpType type, const char *what, uint64_t sequence,
            std::chrono::milliseconds timeout, std::vector<at::Tensor> outputs)
     : c10d::Work(rank, type), world_(std::move(world)), what_(what), sequence_(sequence), timeout_(timeout),
-      outputs_(std::move(outputs))
+      key_(++keys), outputs_(std::move(outputs))
 {
 }
 
@@ -57,6 +60,10 @@ void Work::complete(c10::ivalue::Future &future)
 void Work::conclude()
 {
     finish(error_);
+    if (error_)
+        world_->hooks().failed();
+    else
+        world_->hooks().completed(key_);
     c10::intrusive_ptr<c10::ivalue::Future> future;
     {
         auto lock = world_->lock();
@@ -143,6 +150,18 @@ uint64_t Work::getSequencenumber() const
 {
     return sequence_;
 }
+
+#if GYRE_TORCH_AT_LEAST(2, 15)
+uint64_t Work::getCompletionKey() const
+{
+    return key_;
+}
+
+std::chrono::milliseconds Work::getTimeout() const
+{
+    return timeout_;
+}
+#endif
 
 void Work::throw_timeout(std::chrono::milliseconds timeout) const
 {

@@ -10,6 +10,8 @@
 
 #include <gyre/gyre.h>
 
+#include "torch_version.hpp"
+
 namespace gyre_torch
 {
 
@@ -32,8 +34,15 @@ class Work : public c10d::Work
     void abort() override;
     c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
     uint64_t getSequencenumber() const override;
+#if GYRE_TORCH_AT_LEAST(2, 15)
+    uint64_t getCompletionKey() const override;
+    std::chrono::milliseconds getTimeout() const override;
+#endif
 
-    const char *what() const { return what_; }
+    const char *what() const
+    {
+        return what_;
+    }
 
   private:
     friend class World;
@@ -53,6 +62,7 @@ class Work : public c10d::Work
     const char *const what_;
     const uint64_t sequence_;
     const std::chrono::milliseconds timeout_;
+    const uint64_t key_; // of no other work
     const std::vector<at::Tensor> outputs_;
 
     // What follows is under the world's lock.

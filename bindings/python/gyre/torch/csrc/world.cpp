@@ -20,7 +20,8 @@ static constexpr auto driver_slice = 100us; // for how long the thread tests
 static constexpr auto leave_limit = 5s;
 static constexpr auto driver_pause = 20us; // and pauses, where the cores are needed for what the ranks compute
 
-World::World(gyre_comm *comm, int rank, int size) : comm_(comm), rank_(rank), size_(size), messages_(*this, size)
+World::World(gyre_comm *comm, int rank, int size, std::shared_ptr<Hooks> hooks)
+    : comm_(comm), rank_(rank), size_(size), messages_(*this, size), hooks_(std::move(hooks))
 {
     gyre_rank_place place{};
     place.size = sizeof(place);
@@ -149,6 +150,28 @@ void World::drive()
         else
             std::this_thread::sleep_for(driver_pause);
     }
+}
+
+// As many calls as gyre's trials of all ways take: see docs/design.md, "the clock decides".
+void World::try_ways()
+{
+    static constexpr struct {
+        int64_t bytes;
+        int calls;
+    } trials[] = {{64 << 10, 48}, {256 << 10, 48}, {1 << 20, 18}};
+    std::unique_lock<std::mutex> held = lock();
+    gyre_rank_place place{};
+    place.size = sizeof(place);
+    error_check(comm_, library.gyre_comm_topology(comm_, rank_, &place), "init_process_group");
+    if (place.locals != size_ || size_ == 1) // the same on every rank
+        return;
+    auto memory = at::zeros({trials[2].bytes / 4});
+    for (auto &trial : trials)
+        for (int call = 0; call < trial.calls; call++)
+            error_check(comm_,
+                        library.gyre_all_reduce(comm_, memory.data_ptr(), memory.data_ptr(),
+                                                static_cast<size_t>(trial.bytes / 4), GYRE_FLOAT32, GYRE_SUM),
+                        "init_process_group");
 }
 
 void World::set_timeout(std::chrono::milliseconds timeout)

@@ -15,6 +15,7 @@
 
 #include <gyre/gyre.h>
 
+#include "hooks.hpp"
 #include "messages.hpp"
 #include "work.hpp"
 
@@ -26,7 +27,7 @@ using WorkPointer = c10::intrusive_ptr<Work>;
 class World : public std::enable_shared_from_this<World>
 {
   public:
-    World(gyre_comm *comm, int rank, int size);
+    World(gyre_comm *comm, int rank, int size, std::shared_ptr<Hooks> hooks);
     ~World();
     World(const World &) = delete;
     World &operator=(const World &) = delete;
@@ -62,6 +63,9 @@ class World : public std::enable_shared_from_this<World>
     // Says that the end of an operation completes a future. Under the lock.
     void future_expected();
 
+    // Lets gyre find out how ranks of one host exchange quickest, which it learns from blocking calls only. Collective.
+    void try_ways();
+
     // For how long a rank may be late in the calls to come.
     void set_timeout(std::chrono::milliseconds timeout);
 
@@ -72,6 +76,7 @@ class World : public std::enable_shared_from_this<World>
     void close();
 
     Messages &messages() { return messages_; }
+    Hooks &hooks() { return *hooks_; }
     int size() const { return size_; }
     int rank() const { return rank_; }
 
@@ -97,6 +102,7 @@ class World : public std::enable_shared_from_this<World>
     const int rank_, size_;
     bool spins_ = false, spare_cores_ = false;
     Messages messages_;
+    const std::shared_ptr<Hooks> hooks_;
 };
 
 } // namespace gyre_torch
