@@ -1,6 +1,6 @@
 /* gyre-nn: small neural networks, trained in parallel over gyre.
  *
- * The front door is five calls: input, dense, cost, new, train.
+ * A complete training takes five kinds of call: input, dense, cost, new, train.
  *
  *     gyre_nn_layer *net = gyre_nn_input(64);
  *     net = gyre_nn_dense(net, 128, GYRE_NN_RELU);
@@ -8,10 +8,10 @@
  *     gyre_nn_new(net, GYRE_FLOAT32, 1, &model);
  *     gyre_nn_train(model, data, comm, &options, &result);
  *
- * Below it stand the parts that gyre_nn_train is made of, all public: a training loop of your own is a copy of
- * nn/train.c. In this order:
+ * gyre_nn_train is made of public parts. A training loop of your own is a copy of nn/train.c. The parts, in this order:
  *
- *   layers and models          gyre_nn_dense and the others, gyre_nn_new, gyre_nn_forward, gyre_nn_backward, gyre_nn_tape_create
+ *   layers and models          gyre_nn_dense and the others, gyre_nn_new, gyre_nn_forward, gyre_nn_backward,
+ *                              gyre_nn_tape_create
  *   data                       gyre_nn_dataset_open, gyre_nn_dataset_gather, gyre_nn_shuffle, gyre_nn_shard
  *   optimisers and schedules   gyre_nn_optimizer_create, gyre_nn_schedule_rate
  *   data parallelism           gyre_nn_sync_attach, gyre_nn_sync_reduce
@@ -25,11 +25,11 @@
  * seconds. Objects made by a call (…_p) belong to the caller until the free, detach or destroy named beside it, which
  * takes NULL as well; pointers that a call returns belong to the object and live as long as it.
  *
- * Errors. A function that can fail returns a status, and gyre_nn_last_error gives the sentence. Output arguments are
- * written only on success. A pointer is required unless NULL is said to be allowed. A function without a status that
- * is given NULL, or an index or a range that there is not, changes nothing and returns 0, NULL or NaN; it leaves a
- * sentence, too. After a status of [ranks] the model's gradients are undefined, and its parameters perhaps half
- * updated: the run goes on from a checkpoint. A name in brackets stands for
+ * Errors. A function that can fail returns a status, and gyre_nn_last_error gives the message. Output arguments are
+ * written only on success. A pointer is required unless its comment allows NULL. A function without a status that is
+ * given NULL, or an index or range that does not exist, changes nothing and returns 0, NULL or NaN. It sets a message,
+ * too. After a status of [ranks] the model's gradients are undefined, and its parameters may be half updated; the run
+ * continues from a checkpoint. A name in brackets stands for
  *
  *   [pointer]  GYRE_INVALID_ARGUMENT  a required pointer is NULL
  *   [memory]   GYRE_NO_MEMORY  there is no memory for it
@@ -67,13 +67,13 @@ extern "C" {
 #define GYRE_NN_API
 #endif
 
-/* The sentence of this thread's last failed gyre_nn call; never NULL, valid until the next failure in this thread.
+/* Returns the message of this thread's last failed gyre_nn call. Never NULL; valid until the next failure in this
+ * thread.
  * Errors: none. */
 GYRE_NN_API const char *gyre_nn_last_error(void);
 
-/* For code of one's own that stands beside gyre-nn's, a strategy for instance: makes the sentence of "what failed", with
- * that of the communicator (or NULL), and returns `status`.
- * comm may be NULL.
+/* For user code beside gyre-nn's own, for instance a strategy. Makes the error message from `what`, which says what
+ * failed, and the communicator's message (or none), and returns `status`. comm may be NULL.
  * Errors: none. The result is `status`. */
 /* Makes a sentence, and returns a status. */
 GYRE_NN_API gyre_status gyre_nn_fail(gyre_status status, const gyre_comm *comm, const char *what);
@@ -99,25 +99,25 @@ typedef enum gyre_nn_cost_kind {
     GYRE_NN_RECONSTRUCTION = 2, /* mean squared error against the model's own input */
 } gyre_nn_cost_kind;
 
-/* A chain of layers: a recipe, of which gyre_nn_new makes a model. Between 1 and 2^24 outputs per layer. Each call
- * takes over `below` and returns the new top; a failure returns NULL, frees the chain and travels to gyre_nn_new, so
- * that only its status need be looked at. gyre_nn_cost is a dense layer of `outputs` with the cost above it. A chain
+/* A chain of layers, from which gyre_nn_new makes a model. A layer has between 1 and 2^24 outputs. Each call takes over
+ * `below` and returns the new top. A call that fails frees the chain and returns NULL. gyre_nn_new reports that
+ * failure, so only its status needs a check. gyre_nn_cost is a dense layer of `outputs` with the cost above it. A chain
  * that is not given to gyre_nn_new is freed by gyre_nn_layer_free.
- * `below`, `from`, `with`, `on` and `of` are layers of one chain; NULL there is a call that failed before, and gives
- * NULL.
+ * `below`, `from`, `with`, `on` and `of` are layers of one chain. NULL there stands for a call that failed before, and
+ * the result is NULL.
  * Errors: none. The status of a call that fails is that of gyre_nn_new. */
 /* Frees a chain that is not given to gyre_nn_new. NULL is allowed. */
 GYRE_NN_API void gyre_nn_layer_free(gyre_nn_layer *top);
-/* The bottom of a chain: a sample of `features` values; or a sequence of `steps` (at most 2^16) of so many. Layers work
- * on each step by itself, but for lstm and attention, which keep the number of steps. */
+/* The bottom of a chain: a sample of `features` values, or a sequence of `steps` (at most 2^16) of so many values.
+ * Layers work on each step by itself. Exceptions are lstm and attention, which keep the number of steps. */
 GYRE_NN_API gyre_nn_layer *gyre_nn_input(size_t features);
 GYRE_NN_API gyre_nn_layer *gyre_nn_input_sequence(size_t steps, size_t features);
 /* Applies an activation to each value of the layer below. */
 GYRE_NN_API gyre_nn_layer *gyre_nn_activate(gyre_nn_layer *below, gyre_nn_activation activation);
 /* activation(x·Wᵀ + b), with W [outputs × inputs] and b [outputs]. */
 GYRE_NN_API gyre_nn_layer *gyre_nn_dense(gyre_nn_layer *below, size_t outputs, gyre_nn_activation activation);
-/* The vector of `outputs` values that belongs to a symbol; below it are inputs of one feature, numbers below `symbols`.
- */
+/* The vector of `outputs` values that belongs to a symbol. The inputs below have one feature, a number below
+ * `symbols`. */
 GYRE_NN_API gyre_nn_layer *gyre_nn_embedding(gyre_nn_layer *below, size_t symbols, size_t outputs);
 /* Adds a learnt vector to each step. */
 GYRE_NN_API gyre_nn_layer *gyre_nn_position(gyre_nn_layer *below);
@@ -133,21 +133,21 @@ GYRE_NN_API gyre_nn_layer *gyre_nn_lstm(gyre_nn_layer *below, size_t hidden);
 GYRE_NN_API gyre_nn_layer *gyre_nn_attention(gyre_nn_layer *below, size_t heads, bool causal);
 /* Adds the output of `from`, a layer of this chain, of the same shape. */
 GYRE_NN_API gyre_nn_layer *gyre_nn_residual(gyre_nn_layer *below, const gyre_nn_layer *from);
-/* Of `from`, a layer of this chain: its values [first, first + steps·features) of each sample, as a sequence. A chain
- * may begin a second branch so, whose result join or reconstruct brings together with the first's. */
+/* The values [first, first + steps·features) of each sample of `from`, a layer of this chain, as a sequence. A chain
+ * may begin a second branch with it; join or reconstruct combines the results of the two branches. */
 GYRE_NN_API gyre_nn_layer *gyre_nn_slice(gyre_nn_layer *below, const gyre_nn_layer *from, size_t first, size_t steps,
                                          size_t features);
 /* The steps of `below`, and after them those of `with`, a layer of this chain with as many features. */
 GYRE_NN_API gyre_nn_layer *gyre_nn_join(gyre_nn_layer *below, const gyre_nn_layer *with);
-/* Goes on with `on`, a layer of this chain, and adds to the model's cost the mean squared error of `below` against the
- * values of `of`, a layer of this chain of the same shape, which counts as data. */
+/* Continues with `on`, a layer of this chain. Adds to the model's cost the mean squared error of `below` against the
+ * values of `of`, which count as data. `of` is a layer of this chain with the same shape as `below`. */
 GYRE_NN_API gyre_nn_layer *gyre_nn_reconstruct(gyre_nn_layer *below, const gyre_nn_layer *on, const gyre_nn_layer *of);
 /* A dense layer of `outputs` with the cost above it: the top of a chain. */
 GYRE_NN_API gyre_nn_layer *gyre_nn_cost(gyre_nn_layer *below, size_t outputs, gyre_nn_cost_kind cost);
 
-/* Makes a model of the chain, which it frees in every case. dtype: GYRE_FLOAT32 or GYRE_FLOAT64. Weights are uniform:
- * He (2015) below relu, Glorot (2010) elsewhere, drawn from `seed`; biases are 0.
- * `top` may be NULL: a call that has failed before. The model belongs to the caller until gyre_nn_free.
+/* Makes a model of the chain, and frees the chain in every case. dtype: GYRE_FLOAT32 or GYRE_FLOAT64. Weights are
+ * uniform: He (2015) below relu, Glorot (2010) elsewhere, drawn from `seed`; biases are 0. `top` may be NULL, which
+ * stands for a call that failed before. The model belongs to the caller until gyre_nn_free.
  * Errors: [pointer], [memory].
  *   GYRE_INVALID_ARGUMENT  a layer of the chain is wrong, or the chain has no cost at its top; dtype is no float32 or
  *                          float64 */
@@ -172,45 +172,45 @@ GYRE_NN_API gyre_status gyre_nn_autoencoder(size_t features, const size_t *hidde
                                             gyre_nn_activation activation, gyre_dtype dtype, uint64_t seed,
                                             gyre_nn_model **model_p);
 
-/* Models of sequences of symbols, which give at each step the next one: vectors of `width` into LSTMs one above the
- * other; and a transformer of blocks with causal attention (Radford et al., 2019). dropout 0: none.
+/* Models of sequences of symbols, which predict at each step the next symbol. One feeds vectors of `width` into stacked
+ * LSTMs. The other is a transformer of blocks with causal attention (Radford et al., 2019). dropout 0: none.
  * Errors: [pointer], [memory].
  *   GYRE_INVALID_ARGUMENT  a size is 0 or too large; heads do not divide width; dtype is no float32 or float64 */
-/* A model of LSTMs, which gives at each step of a text the next symbol. */
+/* Makes a model of LSTMs, which predicts at each step of a text the next symbol. */
 GYRE_NN_API gyre_status gyre_nn_character_lstm(size_t steps, size_t symbols, size_t width, const size_t *hidden,
                                                size_t nhidden, double dropout, gyre_dtype dtype, uint64_t seed,
                                                gyre_nn_model **model_p);
-/* A transformer, which gives at each step of a text the next symbol. */
+/* Makes a transformer, which predicts at each step of a text the next symbol. */
 GYRE_NN_API gyre_status gyre_nn_transformer(size_t steps, size_t symbols, size_t width, size_t heads, size_t blocks,
                                             double dropout, gyre_dtype dtype, uint64_t seed, gyre_nn_model **model_p);
 
 /* A compound model: an LSTM for `steps` items of a session, an autoencoder for sparse features, and attention, which
- * combines them into the next item. width: of an item's vector, the LSTM's state and the autoencoder's code, divided by
- * heads; hidden: of the autoencoder's other layers. Input: the items' numbers, then the features.
+ * combines both into a prediction of the next item. width: size of an item's vector, of the LSTM's state and of the
+ * autoencoder's code; heads divide it. hidden: size of the autoencoder's other layers. Input: the items' numbers, then
+ * the features.
  * Errors: [pointer], [memory].
  *   GYRE_INVALID_ARGUMENT  a size is 0 or too large; heads do not divide width; dtype is no float32 or float64 */
 /* Makes a recommender. */
 GYRE_NN_API gyre_status gyre_nn_recommender(size_t steps, size_t items, size_t features, size_t width, size_t hidden,
                                             size_t heads, gyre_dtype dtype, uint64_t seed, gyre_nn_model **model_p);
 
-/* What sample `sample` of the last forward rests on: the weights with which step `step` of the model's last attention
- * layer looked at each step, means over its heads; they add up to 1. Of a recommender step 0 is the profile, which asks,
- * and weight 1 + t is that of item t of the session, weight 0 the profile's own. *count_p: steps; at most `room` are
- * written. GYRE_INVALID_ARGUMENT where there is no attention layer, or no such sample or step.
+/* Gives the attention of sample `sample` in the last forward: the weights with which step `step` of the model's last
+ * attention layer attended to each step. The weights are means over the heads, and add up to 1. In a recommender step 0
+ * is the profile, which is the query; weight 1 + t belongs to item t of the session, weight 0 to the profile itself.
+ * *count_p: steps; at most `room` are written.
  * Errors: [pointer].
  *   GYRE_INVALID_ARGUMENT  the model has no attention layer; there is no such sample or step */
 /* Gives the weights of the last attention layer. */
 GYRE_NN_API gyre_status gyre_nn_attention_weights(const gyre_nn_model *model, size_t sample, size_t step,
                                                   double *weights, size_t room, size_t *count_p);
 
-/* The same layers and parameters in memory of its own; gradients 0, no trace, nothing attached.
- * The copy belongs to the caller until gyre_nn_free.
+/* Makes a model of the same layers and parameters, in memory of its own. Gradients are 0; no trace and nothing else is
+ * attached. The copy belongs to the caller until gyre_nn_free.
  * Errors: [pointer], [memory], [ranks]. */
 /* Copies a model. */
 GYRE_NN_API gyre_status gyre_nn_clone(const gyre_nn_model *model, gyre_nn_model **model_p);
 
-/* Optimisers and syncs of the model are freed before. NULL is allowed.
- * So are its tapes; a trace is detached.
+/* Optimisers, syncs and tapes of the model are freed before; a trace is detached before. NULL is allowed.
  * Errors: none. */
 /* Frees a model. */
 GYRE_NN_API void gyre_nn_free(gyre_nn_model *model);
@@ -246,7 +246,7 @@ GYRE_NN_API gyre_nn_cost_kind gyre_nn_cost_of(const gyre_nn_model *model);
 /* Returns the number of parameters. */
 GYRE_NN_API size_t gyre_nn_param_count(const gyre_nn_model *model);
 
-/* The arenas, to read and to write between steps; grads: where gyre_nn_place_grads put them.
+/* The arenas, which may be read and written between steps. grads: at the place that gyre_nn_place_grads set.
  * Errors: none. A pointer that is required and NULL, or an index that there is not, changes nothing; the result is 0,
  * NULL or NaN. */
 /* Returns the arena of parameters. */
@@ -268,14 +268,21 @@ GYRE_NN_API const struct gyre_nn_tensor *gyre_nn_tensor(const gyre_nn_model *mod
 /* Returns a hash of the parameters. */
 GYRE_NN_API uint64_t gyre_nn_params_hash(const gyre_nn_model *model);
 
-/* Moves the gradients into `memory` of the caller (param_count elements, which outlives its use), or back into the
- * model's own with NULL. The values do not move.
+/* Moves the arena of gradients to `memory` of the caller (param_count elements, valid as long as it is used), or back
+ * to the model's own with NULL. The values are not copied.
  * Errors: none. A pointer that is required and NULL changes nothing. */
 /* Moves the gradients into memory of the caller, or back. */
 GYRE_NN_API void gyre_nn_place_grads(gyre_nn_model *model, void *memory);
 
-/* One step by hand. A batch is samples × steps × features, dense. forward keeps the pointer `x` (of the model's dtype)
- * until backward; *outputs_p (or NULL) are samples × output_steps rows of outputs, valid until the next forward. cost
+/* The parts of one training step. A batch is samples × steps × features, dense.
+ * forward keeps the pointer `x` (of the model's dtype) until backward. *outputs_p (or NULL) are samples × output_steps
+ * rows of outputs, valid until the next forward.
+ * evaluate gives the *sum* of the cost over these rows, and prepares backward. Cross entropy takes `labels`, one per
+ * row. The mean squared error takes `targets` (rows × outputs) or, if that is NULL, labels as one-hot targets. A
+ * reconstruction needs neither. `correct_p` (or NULL): rows whose largest output is at the label.
+ * backward *adds* the gradient of that sum to the gradients, from the last layer to the first. After each layer with
+ * parameters it calls passed(user, lower): all gradients at offsets >= lower are final for this backward. It uses up
+ * what forward has kept: after it, evaluate and backward are GYRE_INVALID_ARGUMENT until the next forward. cost
  * gives the *sum* over these rows of the cost, and prepares backward; `labels` (one per row) for cross entropy; for the
  * mean squared error `targets` (rows × outputs) or, if that is NULL, labels as one-hot targets; a reconstruction needs
  * neither. `correct_p` (or NULL): rows whose largest output is at the label. backward *adds* the gradient of that sum
@@ -294,8 +301,8 @@ GYRE_NN_API gyre_status gyre_nn_evaluate(gyre_nn_model *model, const int32_t *la
 /* Adds the gradient of the cost to the gradients. */
 GYRE_NN_API gyre_status gyre_nn_backward(gyre_nn_model *model, gyre_nn_passed_func passed, void *user);
 
-/* Whether the forwards that follow are for training, in which dropout draws from (seed, step), by the place of a sample
- * in the global batch: `first` is the place of the first sample. A new model is in test mode.
+/* Set whether the forwards that follow are for training. In training, dropout draws from (seed, step) and from the
+ * place of a sample in the global batch; `first` is the place of the first sample. A new model is in test mode.
  * Errors: none. A pointer that is required and NULL changes nothing. */
 /* The forwards that follow are for training. */
 GYRE_NN_API void gyre_nn_train_mode(gyre_nn_model *model, uint64_t seed, uint64_t step, uint64_t first);
@@ -306,19 +313,23 @@ GYRE_NN_API void gyre_nn_test_mode(gyre_nn_model *model);
  * Errors: none. A pointer that is required and NULL changes nothing. */
 GYRE_NN_API void gyre_nn_zero_grads(gyre_nn_model *model);
 
-/* The same for a step whose first backward goes through the whole model: that one writes gradients where it would add to
- * them, which saves a pass over memory. Until it has, gradients hold what they held before.
+/* As gyre_nn_zero_grads, for a step whose first backward goes through the whole model. That backward writes gradients
+ * instead of adding to them, which saves a pass over memory. Until then the gradients keep their old values.
  * Errors: none. A pointer that is required and NULL changes nothing. */
 /* Makes the next backward write gradients instead of adding to them. */
 GYRE_NN_API void gyre_nn_renew_grads(gyre_nn_model *model);
 
-/* A part of a model: modules [first, last), which a stage of a pipeline computes. Modules are numbered from the input, at
- * which there is place 0; values likewise: 0 is the model's input, i the output of the module below place i. At place i,
- * below module i, the model may be cut if the modules above it take nothing else from the one branch that ends there than
- * value i, of cut_values elements a sample: 0 where it may not. Besides, they may take the model's input, and a branch that
- * ended before. cut_offset: where the parameters of the modules from place i on begin in the arena. cut_work and cut_memory:
- * an estimate of the arithmetic of a sample in the modules below place i; the elements that their forward keeps of it.
- * value_size: elements of a value a sample. value_used: whether one of modules [first, last) takes it.
+/* A part of a model: modules [first, last), which a stage of a pipeline computes. Modules are numbered from the input.
+ * Place i is below module i; place 0 is at the input. Value 0 is the model's input; value i is the output of the module
+ * below place i.
+ * The model may be cut at place i if one branch ends there and the modules above take from that branch only value i.
+ * They may also take the model's input, and the end of a branch that ended before.
+ * cut_values: elements of value i in a sample; 0 where the model may not be cut.
+ * cut_offset: where the parameters of the modules from place i on begin in the arena.
+ * cut_work: an estimate of the arithmetic of a sample in the modules below place i.
+ * cut_memory: an estimate of the elements of a sample that their forward keeps.
+ * value_size: elements of a value in a sample.
+ * value_used: true if one of modules [first, last) takes the value.
  * Errors: none. A pointer that is required and NULL, or an index that there is not, changes nothing; the result is 0,
  * NULL or NaN. */
 /* Returns the number of modules of a model. */
@@ -333,14 +344,15 @@ GYRE_NN_API double gyre_nn_cut_work(const gyre_nn_model *model, size_t place);
 GYRE_NN_API double gyre_nn_cut_memory(const gyre_nn_model *model, size_t place);
 /* Returns the elements of a value of a sample. */
 GYRE_NN_API size_t gyre_nn_value_size(const gyre_nn_model *model, size_t value);
-/* Returns whether one of the modules [first, last) takes a value. */
+/* Returns true if one of the modules [first, last) takes a value. */
 GYRE_NN_API bool gyre_nn_value_used(const gyre_nn_model *model, size_t value, size_t first, size_t last);
 
-/* What a forward of a stage leaves for its backward: several micro-batches in flight need several. first and last are
- * places at which the model may be cut; else GYRE_INVALID_ARGUMENT. forward, evaluate and backward are those of the whole
- * model, for the stage: x and *y_p are the values at its places (x stays the caller's, until backward); labels as for
- * evaluate, in the stage that ends the model, right before its backward, which has dy NULL; elsewhere dy is the gradient
- * of y; one backward for each forward. *dx_p is the gradient of x, valid until the next call; NULL at the model's input.
+/* A tape holds what a forward of a stage leaves for its backward; each micro-batch in flight needs its own. first and
+ * last are places at which the model may be cut.
+ * forward, evaluate and backward are those of the whole model, for the stage. x and *y_p are the values at its places;
+ * x stays the caller's until backward. The stage that ends the model calls evaluate, with labels as for a whole model,
+ * right before its backward, where dy is NULL. In other stages dy is the gradient of y. Each forward needs one
+ * backward. *dx_p is the gradient of x, valid until the next call; NULL at the model's input.
  * A tape belongs to the caller, and is freed before its model.
  * Errors: [pointer], [memory].
  *   GYRE_INVALID_ARGUMENT  the model may not be cut at first or last; too many samples; there was no forward before */
@@ -357,11 +369,14 @@ GYRE_NN_API gyre_status gyre_nn_tape_evaluate(gyre_nn_tape *tape, const int32_t 
 /* Computes the backward of a stage. */
 GYRE_NN_API gyre_status gyre_nn_tape_backward(gyre_nn_tape *tape, const void *dy, const void **dx_p);
 
-/* Of a stage that takes or gives more values than the one at its places. set_input: `x` is value `value`, at or below
- * `first`, for the forwards that follow (forward's own x is then NULL); it stays the caller's. output: a value that the last
- * forward made. add_gradient: before backward, which has dy NULL then: adds to the gradient of a value that this stage made.
- * input_gradient: of one that it took, after backward, until the next call. side_cost: what gyre_nn_reconstruct added in the
- * last forward, which evaluate of the last stage cannot know of the others; a sum over the samples.
+/* For a stage that takes or gives more values than the one at its places.
+ * set_input: `x` is value `value`, at or below `first`, for the forwards that follow. The argument x of forward is then
+ * NULL. `x` stays the caller's.
+ * output: a value that the last forward made.
+ * add_gradient: adds to the gradient of a value that this stage made. Called before backward, which then has dy NULL.
+ * input_gradient: the gradient of a value that this stage took. Called after backward; valid until the next call.
+ * side_cost: the cost that gyre_nn_reconstruct added in the last forward, a sum over the samples. evaluate of the last
+ * stage does not know this cost of the other stages.
  * Errors: none. A pointer that is required and NULL, or an index that there is not, changes nothing; the result is 0,
  * NULL or NaN. */
 /* Gives a stage a value that is made below it. */
@@ -375,24 +390,26 @@ GYRE_NN_API const void *gyre_nn_tape_input_gradient(const gyre_nn_tape *tape, si
 /* Returns what gyre_nn_reconstruct added to the cost in the last forward. */
 GYRE_NN_API double gyre_nn_tape_side_cost(const gyre_nn_tape *tape);
 
-/* Threads (at least 1) of the BLAS library in this process, where it is OpenBLAS; without effect elsewhere. share_cores,
- * which training and gyre_nn_sync_attach call: so many that the ranks of this host divide its cores: those on which this
- * process may run, by the ranks of `comm` on this host (or LOCAL_WORLD_SIZE, where that is more) that may run on any of them;
- * so a rank that is bound to cores of its own has all of these. Nothing changes where there is one rank, nor where the number
- * was asked for: by set_blas_threads, at any time before, or in the environment, by OPENBLAS_NUM_THREADS, GOTO_NUM_THREADS or
- * OMP_NUM_THREADS (which torchrun sets to 1). The strategy deterministic asks for 1.
- * comm may be NULL.
+/* gyre_nn_set_blas_threads sets the threads (at least 1) of the BLAS library in this process, where it is OpenBLAS;
+ * otherwise it has no effect. gyre_nn_share_cores divides the host's cores: the threads are the cores in this process's
+ * affinity mask, divided by the ranks of `comm` on this host whose mask overlaps it. LOCAL_WORLD_SIZE replaces that
+ * number of ranks where it is larger. So a rank that is bound to cores of its own has all of these. Training and
+ * gyre_nn_sync_attach call gyre_nn_share_cores.
+ * gyre_nn_share_cores changes nothing where there is one rank, or where the number was set before: by
+ * gyre_nn_set_blas_threads, or in the environment by OPENBLAS_NUM_THREADS, GOTO_NUM_THREADS or OMP_NUM_THREADS (which
+ * torchrun sets to 1). The strategy deterministic sets 1 thread. comm may be NULL.
  * Errors: none. */
 /* Sets the threads of the BLAS library. */
 GYRE_NN_API void gyre_nn_set_blas_threads(int threads);
 /* Divides the cores of this host among the BLAS threads of its ranks. */
 GYRE_NN_API void gyre_nn_share_cores(const gyre_comm *comm);
 
-/* Two levels: threads of this process, beside the ranks, that divide each matrix product among them, its rows (a layer's
- * samples) in `samples` parts and its columns (neurons) in `neurons`; the caller is one of samples·neurons threads. BLAS
- * itself then has one thread in each. For all models of the process; results depend on the two numbers and never on time.
- * Threads start here, and end with the next call, which waits for a product that is being computed; 1 and 1: none, as in the
- * beginning, but for BLAS's own threads: set those again. 256 at most, else GYRE_INVALID_ARGUMENT.
+/* Two levels of parallelism: ranks, and threads inside each rank. samples·neurons threads, the caller included, divide
+ * each matrix product of this process: its rows (a layer's samples) into `samples` parts and its columns (neurons) into
+ * `neurons` parts. BLAS then has one thread in each of them. The setting is for all models of the process. Results
+ * depend on the two numbers and never on time.
+ * The threads start in this call, and end with the next one, which waits for a product under way. 1 and 1: no threads,
+ * as in the beginning; BLAS's own threads must then be set again. At most 256 threads.
  * Errors: [memory].
  *   GYRE_INVALID_ARGUMENT  a number is 0, or their product is above 256
  *   GYRE_SYSTEM            a thread cannot be started */
