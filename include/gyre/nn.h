@@ -75,7 +75,7 @@ GYRE_NN_API const char *gyre_nn_last_error(void);
 /* For user code beside gyre-nn's own, for instance a strategy. Makes the error message from `what`, which says what
  * failed, and the communicator's message (or none), and returns `status`. comm may be NULL.
  * Errors: none. The result is `status`. */
-/* Makes a sentence, and returns a status. */
+/* Makes an error message, and returns a status. */
 GYRE_NN_API gyre_status gyre_nn_fail(gyre_status status, const gyre_comm *comm, const char *what);
 
 /* ---- Layers and models ------------------------------------------------------------------------------------------- */
@@ -254,7 +254,7 @@ GYRE_NN_API void *gyre_nn_params(const gyre_nn_model *model);
 /* Returns the arena of gradients. */
 GYRE_NN_API void *gyre_nn_grads(const gyre_nn_model *model);
 
-/* Views in the order of their offsets; they cover the arena. NULL for an index that is not below the count.
+/* Views in the order of their offsets; together they cover the arena. NULL for an index that is not below the count.
  * Errors: none. A pointer that is required and NULL, or an index that there is not, changes nothing; the result is 0,
  * NULL or NaN. */
 /* Returns the number of tensors. */
@@ -282,13 +282,7 @@ GYRE_NN_API void gyre_nn_place_grads(gyre_nn_model *model, void *memory);
  * reconstruction needs neither. `correct_p` (or NULL): rows whose largest output is at the label.
  * backward *adds* the gradient of that sum to the gradients, from the last layer to the first. After each layer with
  * parameters it calls passed(user, lower): all gradients at offsets >= lower are final for this backward. It uses up
- * what forward has kept: after it, evaluate and backward are GYRE_INVALID_ARGUMENT until the next forward. cost
- * gives the *sum* over these rows of the cost, and prepares backward; `labels` (one per row) for cross entropy; for the
- * mean squared error `targets` (rows × outputs) or, if that is NULL, labels as one-hot targets; a reconstruction needs
- * neither. `correct_p` (or NULL): rows whose largest output is at the label. backward *adds* the gradient of that sum
- * to the gradients, from the last layer to the first; after each layer with parameters it calls passed(user, lower):
- * all gradients at offsets >= lower are final for this backward. It uses up what forward has kept: after it evaluate and
- * backward are GYRE_INVALID_ARGUMENT until the next forward.
+ * what forward has kept: after it, evaluate and backward are GYRE_INVALID_ARGUMENT until the next forward.
  * Errors: [pointer], [memory].
  *   GYRE_INVALID_ARGUMENT  too many samples; a label is missing or out of range; there was no forward (or evaluate)
  *                          before */
@@ -304,9 +298,9 @@ GYRE_NN_API gyre_status gyre_nn_backward(gyre_nn_model *model, gyre_nn_passed_fu
 /* Set whether the forwards that follow are for training. In training, dropout draws from (seed, step) and from the
  * place of a sample in the global batch; `first` is the place of the first sample. A new model is in test mode.
  * Errors: none. A pointer that is required and NULL changes nothing. */
-/* The forwards that follow are for training. */
+/* Sets the model to training. */
 GYRE_NN_API void gyre_nn_train_mode(gyre_nn_model *model, uint64_t seed, uint64_t step, uint64_t first);
-/* The forwards that follow are for testing. */
+/* Sets the model to testing. */
 GYRE_NN_API void gyre_nn_test_mode(gyre_nn_model *model);
 
 /* Sets all gradients to 0: at the beginning of a step.
@@ -432,10 +426,10 @@ typedef struct gyre_nn_dataset {
 
 /* "digits"    the 1,797 8×8 digits of the UCI optical recognition set, pixels / 16
  * "idx:DIR"   train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-… of DIR, also with .gz, pixels / 255
- * "csv:FILE"  as RFC 4180 describes it: numbers, and in the last column the label, an integer >= 0, or a text: classes are
- *             then the texts in the order of their bytes. Separated by commas, semicolons or tabs, of which the first line
- *             has most; fields may be quoted; a header is optional; lines that begin with # are skipped; also .gz. Columns
- *             are standardised by the mean and deviation of the training samples
+ * "csv:FILE"  as RFC 4180 describes it: numbers, and in the last column the label, an integer >= 0 or a text. Texts
+ *             become classes in the order of their bytes. Separated by commas, semicolons or tabs: the one that is
+ *             most frequent in the first line. Fields may be quoted; a header is optional; lines that begin with # are
+ *             skipped; also .gz. Columns are standardised by the mean and deviation of the training samples
  * digits and csv are split 80/20 by gyre's fixed stratified split: in each class, the samples are shuffled by
  * splitmix64 seeded with 0x67797265 ("gyre") + class, and the first fifth (rounded) is for testing. */
 /* "npy:FILE"  a NumPy array of two dimensions of float32, float64, uint8, int32 or int64, C order, as csv
@@ -450,10 +444,11 @@ GYRE_NN_API gyre_status gyre_nn_dataset_open(const char *name, gyre_nn_dataset *
 /* Opens a text, cut into samples of `steps` bytes. */
 GYRE_NN_API gyre_status gyre_nn_text_open(const char *path, size_t steps, gyre_nn_dataset **data_p);
 
-/* "sessions", "sessions:SEED": drawn from a seed, with a planted structure: a session's next item is the successor of the
- * one item in it of the user's favourite category, which the features tell, but in 2 % of the sessions. A sample is
- * steps + features values, a label the number of an item. Items of 4 categories. The last fifth is for testing. cause: the
- * place of the item that a sample's answer should rest on; `steps` if there is none.
+/* "sessions", "sessions:SEED": drawn from a seed, with a planted structure. Items have 4 categories. The user's
+ * features tell a favourite category, and a session has one item of it. The next item of the session is the successor
+ * of that item, except in 2 % of the sessions. A sample is steps + features values; a label is the number of an item.
+ * The last fifth is for testing. cause: the place of the item that a sample's answer should rest on; `steps` if there
+ * is none.
  * Errors: [pointer], [memory].
  *   GYRE_INVALID_ARGUMENT  a number is 0, or too large */
 struct gyre_nn_sessions {
@@ -470,7 +465,7 @@ GYRE_NN_API size_t gyre_nn_sessions_cause(const struct gyre_nn_sessions *how, co
  * Errors: none. */
 GYRE_NN_API void gyre_nn_dataset_free(gyre_nn_dataset *data);
 
-/* Copies `count` samples, named by number in `rows`: x gets count × features values of dtype, labels count ×
+/* Copies the `count` samples whose numbers are in `rows`. x gets count × features values of dtype; labels gets count ×
  * steps labels.
  * Errors: none. A pointer that is required and NULL changes nothing. */
 /* Copies samples and their labels. */
@@ -483,7 +478,7 @@ GYRE_NN_API void gyre_nn_dataset_gather(const gyre_nn_dataset *data, const uint3
 /* Shuffles numbers, the same way on every rank. */
 GYRE_NN_API void gyre_nn_shuffle(uint64_t seed, uint64_t epoch, uint32_t *order, size_t count);
 
-/* Rank's part of `rows` rows: [first, first + count). Parts differ by at most one row and cover all.
+/* The part [first, first + count) of rank `rank` of `rows` rows. Parts differ by at most one row and cover all rows.
  * Errors: none. A pointer that is required and NULL changes nothing. */
 /* Gives the part of a rank of a number of rows. */
 GYRE_NN_API void gyre_nn_shard(size_t rows, int rank, int ranks, size_t *first_p, size_t *count_p);
@@ -516,16 +511,17 @@ typedef struct gyre_nn_optimizer gyre_nn_optimizer;
 /* Returns the usual configuration of a kind of optimiser. */
 GYRE_NN_API struct gyre_nn_optimizer_config gyre_nn_optimizer_defaults(gyre_nn_optimizer_kind kind);
 
-/* State of zeros for the model's parameters, which it moves; config is copied.
- * The optimiser belongs to the caller, and is freed before the model.
+/* Makes an optimiser with state of zeros. It updates the model's parameters. config is copied. The optimiser belongs to
+ * the caller, and is freed before the model.
  * Errors: [pointer], [memory].
  *   GYRE_INVALID_ARGUMENT  a number of the configuration is out of its range */
 /* Makes an optimiser of all parameters of a model. */
 GYRE_NN_API gyre_status gyre_nn_optimizer_create(gyre_nn_model *model, const struct gyre_nn_optimizer_config *config,
                                                  gyre_nn_optimizer **optimizer_p);
 
-/* The same for parameters [first, first + count) alone: memory for these, and no other may be updated. One that is not of all
- * parameters is GYRE_INVALID_ARGUMENT to gyre_nn_sync_attach and to …_checkpoint_write and …_checkpoint_read.
+/* The same for parameters [first, first + count) alone. The state has memory for these, and no other parameter may be
+ * updated. gyre_nn_sync_attach, …_checkpoint_write and …_checkpoint_read need an optimiser of all parameters, and
+ * return GYRE_INVALID_ARGUMENT otherwise.
  * Errors: [pointer], [memory].
  *   GYRE_INVALID_ARGUMENT  a number of the configuration is out of its range; the range is not one of parameters */
 /* Makes an optimiser of a range of parameters. */
@@ -536,8 +532,8 @@ GYRE_NN_API gyre_status gyre_nn_optimizer_create_part(gyre_nn_model *model,
  * Errors: none. */
 GYRE_NN_API void gyre_nn_optimizer_free(gyre_nn_optimizer *optimizer);
 
-/* begin counts one step (for adam's bias correction); update then moves parameters [first, first+count) by their
- * gradient times `scale`; every parameter belongs to one update of a step, in any order.
+/* begin counts one step, for adam's bias correction. update then moves parameters [first, first+count) by their
+ * gradient times `scale`. In a step every parameter belongs to one update, in any order.
  * Errors: none. A pointer that is required and NULL changes nothing. */
 /* Begins a step of the optimiser. */
 GYRE_NN_API void gyre_nn_optimizer_begin(gyre_nn_optimizer *optimizer);
@@ -545,13 +541,13 @@ GYRE_NN_API void gyre_nn_optimizer_begin(gyre_nn_optimizer *optimizer);
 GYRE_NN_API void gyre_nn_optimizer_update(gyre_nn_optimizer *optimizer, size_t first, size_t count, double rate,
                                           double scale);
 
-/* State arrays (an element for each parameter of the optimiser's): slot 0 and 1, NULL where the optimiser has none. And the steps begun.
+/* State arrays, one element for each parameter of the optimiser: slot 0 and 1; NULL where the optimiser has none.
  * Errors: none. A pointer that is required and NULL, or an index that there is not, changes nothing; the result is 0,
  * NULL or NaN. */
 /* Returns an array of an optimiser's state. */
 GYRE_NN_API void *gyre_nn_optimizer_state(const gyre_nn_optimizer *optimizer, int slot);
 
-/* set_steps and writing to the state arrays restore an optimiser.
+/* The number of steps begun. set_steps, together with writing to the state arrays, restores an optimiser.
  * Errors: none. A pointer that is required and NULL, or an index that there is not, changes nothing; the result is 0,
  * NULL or NaN. */
 /* Returns the steps begun. */
@@ -581,15 +577,15 @@ GYRE_NN_API double gyre_nn_schedule_rate(const struct gyre_nn_schedule *schedule
 
 /* ---- Data parallelism -------------------------------------------------------------------------------------------- */
 
-/* attach is collective: attaches a communicator to a model and its optimiser: rank 0's parameters and optimiser state
- * go to all. From then on, per step: begin; backward with gyre_nn_sync_passed; finish, which waits for each bucket just
- * before its slice is updated. Gradients are sums over samples; finish divides by the global number of samples (of
- * output rows, where a sample has several), so that unequal shards weigh right. bucket_bytes: size of a bucket, 0 for a
- * single one. Where gyre gives memory that the ranks of a host share, the gradients move there until detach. Several
- * ranks on this host divide its cores among their BLAS threads. `comm` stays the caller's, and is left alone by others
- * from begin to finish. clip_norm: the largest norm of the mean gradient; 0: no clipping. With comm NULL or of one rank
- * nothing is communicated, and all works the same. optimizer NULL: for begin, passed
- * and reduce alone.
+/* attach is collective. It attaches a communicator to a model and its optimiser, and sends rank 0's parameters and
+ * optimiser state to all ranks. Then, per step: begin; backward with gyre_nn_sync_passed; finish, which waits for each
+ * bucket just before its slice is updated. Gradients are sums over samples. finish divides by the global number of
+ * samples (of output rows, where a sample has several), so unequal shards have the right weights.
+ * bucket_bytes: size of a bucket; 0 for a single one. clip_norm: the largest norm of the mean gradient; 0: no clipping.
+ * optimizer NULL: only begin, passed and reduce may be used. With comm NULL or of one rank nothing is communicated, and
+ * all works the same.
+ * Where gyre has memory that the ranks of a host share, the gradients are moved there until detach. Several ranks of a
+ * host divide its cores among their BLAS threads. `comm` stays the caller's, and has no other use from begin to finish.
  * detach comes before the communicator, the optimiser and the model end.
  * Errors: [pointer], [memory], [ranks].
  *   GYRE_INVALID_ARGUMENT  the optimiser is of another model, or not of all parameters */
@@ -609,24 +605,25 @@ GYRE_NN_API gyre_status gyre_nn_sync_finish(gyre_nn_sync *sync, double rate, siz
 /* Adds up all gradients over the ranks. Collective; blocking. */
 GYRE_NN_API gyre_status gyre_nn_sync_reduce(gyre_nn_sync *sync); /* communication only: all buckets, blocking */
 
-/* ahead: from now on, between two steps, finish returns without having waited, where clip_norm is 0 and there are several
- * ranks. The parameters of a bucket move once its gradients have arrived, at the latest when the next forward comes to a
- * module that has some of them; when that forward returns all have moved. So communication hides behind it too, and buckets
- * leave in an order that serves it: some are held back until backward is over. The bits are the same. What is read meanwhile
- * settles first: gyre_nn_params, …_grads, …_params_hash, …_optimizer_state, …_clone, …_checkpoint_write, and so do
- * …_zero_grads, …_place_grads, …_sync_passed, …_finish and …_reduce; pointers from before are not to be used until
- * gyre_nn_settle has returned, which waits for all and moves it. What fails (GYRE_PEER_DEAD, …) fails in the first of these that
- * has a status, or in the forward. Every rank does the same; other collectives of the communicator may come between, in the
- * same order on every rank. One sync of a model may be ahead; detach it before the optimiser is freed. settle: GYRE_SUCCESS
- * at once where nothing is under way.
+/* ahead: from now on finish returns without waiting, where clip_norm is 0 and there are several ranks. The parameters
+ * of a bucket move once its gradients have arrived, at the latest when the next forward comes to a module that has some
+ * of them. All have moved when that forward returns. So communication hides behind the forward too. Buckets leave in an
+ * order that suits it: some are held back until backward is over. The bits are the same.
+ * Functions that read the parameters or gradients settle first: gyre_nn_params, …_grads, …_params_hash,
+ * …_optimizer_state, …_clone, …_checkpoint_write, …_zero_grads, …_place_grads, …_sync_passed, …_finish and …_reduce.
+ * Pointers obtained before may be used only after gyre_nn_settle has returned. It waits for all buckets and moves their
+ * parameters; it returns GYRE_SUCCESS at once where nothing is under way. A failure (GYRE_PEER_DEAD, …) is returned by
+ * the first of these functions that has a status, or by the forward.
+ * Every rank does the same. Other collectives of the communicator may come between, in the same order on every rank.
+ * One sync of a model may be ahead. Detach it before the optimiser is freed.
  * Errors: [pointer], [ranks]. */
-/* Lets a step's communication go on behind the next forward. */
+/* Lets the communication of a step overlap the next forward. */
 GYRE_NN_API void gyre_nn_sync_ahead(gyre_nn_sync *sync, bool ahead);
-/* Waits for what is under way, and moves the parameters. */
+/* Waits for the communication under way, and moves the parameters. */
 GYRE_NN_API gyre_status gyre_nn_settle(const gyre_nn_model *model);
 
-/* Bucket 0 is the arena's last range; it leaves first, but for an order that is ahead. [first, first + count) of bucket
- * `index`, which is below the count.
+/* Bucket 0 is the arena's last range; it leaves first, except with gyre_nn_sync_ahead. [first, first + count) is the
+ * range of bucket `index`, which is below the count.
  * Errors: none. A pointer that is required and NULL, or an index that there is not, changes nothing; the result is 0,
  * NULL or NaN. */
 /* Returns the number of buckets. */
@@ -634,10 +631,9 @@ GYRE_NN_API size_t gyre_nn_sync_bucket_count(const gyre_nn_sync *sync);
 /* Gives the range of parameters of a bucket. */
 GYRE_NN_API void gyre_nn_sync_bucket(const gyre_nn_sync *sync, size_t index, size_t *first_p, size_t *count_p);
 
-/* A timeline in the Chrome trace format. Collects the last `capacity` spans of the model it is attached to (one trace
- * at a time; detach it, with NULL, before it is freed); write is collective, rank 0 writes the file `path`, and every rank
- * returns whether it could. comm NULL:
- * one rank.
+/* A timeline in the Chrome trace format. It collects the last `capacity` spans of the model to which it is attached. A
+ * model has one trace at a time. Detach the trace, with NULL, before it is freed. write is collective: rank 0 writes
+ * the file `path`, and every rank returns the status of that write. comm NULL: one rank.
  * Errors: [pointer], [memory], [ranks], [file]. */
 /* Makes a trace of the last `capacity` spans. */
 GYRE_NN_API gyre_status gyre_nn_trace_create(size_t capacity, gyre_nn_trace **trace_p);
@@ -650,19 +646,19 @@ GYRE_NN_API void gyre_nn_trace_free(gyre_nn_trace *trace);
 
 /* ---- Strategies -------------------------------------------------------------------------------------------------- */
 
-/* How the ranks of a run share the work. A strategy is a table of hooks, which gyre_nn_train calls; docs/training.md
- * explains those that are here, and examples/strategy.c is one of a user's. */
+/* How the ranks of a run share the work. A strategy is a table of hooks, which gyre_nn_train calls. docs/training.md
+ * explains the strategies of this library. examples/strategy.c is a user's strategy. */
 
-/* Where state lies: the same bits on every rank; of each rank its own; or divided, rank r holding the part
- * that gyre_nn_shard(count, r, ranks) gives. */
+/* Where state lies. Replicated: the same bits on every rank. Local: each rank has its own. Sharded: rank r holds the
+ * part that gyre_nn_shard(count, r, ranks) gives. */
 typedef enum gyre_nn_placement {
     GYRE_NN_REPLICATED = 0,
     GYRE_NN_LOCAL = 1,
     GYRE_NN_SHARDED = 2,
 } gyre_nn_placement;
 
-/* State that a run needs to go on: it is in checkpoints under its name, as [count], or [ranks × count] where it is
- * local. dtype: GYRE_FLOAT32 or GYRE_FLOAT64. */
+/* State that a run needs to continue. Checkpoints contain it under its name, as [count], or [ranks × count] where it
+ * is local. dtype: GYRE_FLOAT32 or GYRE_FLOAT64. */
 struct gyre_nn_array {
     char name[32];
     void *data;   /* of this rank */
@@ -672,8 +668,8 @@ struct gyre_nn_array {
 };
 #define GYRE_NN_MOST_ARRAYS 24
 
-/* A number that the user may set: "name=value". choices: names for 0, 1, …; ends with NULL. A list without any name: a whole
- * number. */
+/* A number that the user may set: "name=value". choices: names for 0, 1, …; ends with NULL. A list without any name
+ * stands for a whole number. */
 struct gyre_nn_setting {
     const char *name, *help;
     double value, least, most; /* value: the default */
@@ -714,8 +710,8 @@ struct gyre_nn_step {
     double cost;              /* of this rank's rows; known after backward */
 };
 
-/* Hooks marked * may be NULL. A hook that fails ends the run; its sentence is that of gyre_nn_fail. All but `close` and
- * `piece` may communicate, in the same order on every rank.
+/* Hooks marked * may be NULL. A hook that fails ends the run; its message is that of gyre_nn_fail. All hooks except
+ * `close` and `piece` may communicate, in the same order on every rank.
  *   open          makes the strategy's state. The parameters are rank 0's on every rank; nothing is resumed yet
  *   close         frees it, in whatever state things are; self may be what a failed open left: NULL
  *   before_step*  gradients are 0; backward adds to what the hook writes there
@@ -730,10 +726,11 @@ struct gyre_nn_step {
  *                 counts. The parameters and the optimiser's state are not among them
  *   consensus*    writes the parameters that the run would give if it ended now, with the same bits on every rank.
  *                 Changes nothing else. For strategies whose parameters are local
- *   common*       after update, and after open: can the run go on from here with what all ranks have alike, the replicated
- *                 arrays and the parameters that it writes to `params` (NULL: it is only asked), on any number of ranks, with
- *                 all that is local begun anew, the optimiser's state too? The same answer on every rank; not collective. For
- *                 strategies with local state that can be elastic (gyre_nn_train_elastic): after each exchange it is true */
+ *   common*       called after update and after open. True if the run can continue from here on any number of ranks,
+ *                 from what all ranks have alike: the replicated arrays and the parameters that the hook writes to
+ *                 `params`. All local state then begins anew, the optimiser's state too. `params` NULL: only the answer
+ *                 is needed. The answer is the same on every rank; the hook is not collective. For strategies with local
+ *                 state that can be elastic (gyre_nn_train_elastic); there it is true after each exchange */
 struct gyre_nn_strategy {
     size_t size; /* sizeof(gyre_nn_strategy) */
     const char *name, *help;
@@ -753,7 +750,8 @@ struct gyre_nn_strategy {
     bool (*common)(void *self, void *params);
 };
 
-/* The strategies of this library: by name, NULL if there is none; and one by one, NULL at the end.
+/* The strategies of this library. find looks one up by name; NULL if there is none. at returns them one by one; NULL at
+ * the end.
  * Errors: none. A pointer that is required and NULL, or an index that there is not, changes nothing; the result is 0,
  * NULL or NaN. */
 /* Finds a strategy of this library by its name; NULL: there is none. */
@@ -770,7 +768,7 @@ GYRE_NN_API gyre_status gyre_nn_strategy_parse(const gyre_nn_strategy *strategy,
 
 /* ---- Training ---------------------------------------------------------------------------------------------------- */
 
-/* Where a run stands: the generator's state is (seed, epoch), for the shuffle is a pure function of both. */
+/* The position of a run. The generator's state is (seed, epoch): the shuffle is a pure function of both. */
 struct gyre_nn_position {
     uint64_t seed, epoch, sample, step; /* sample: training samples of this epoch already used; step: of the run */
     double cost;                        /* sum of the training cost of these samples, over all ranks */
@@ -778,12 +776,13 @@ struct gyre_nn_position {
     uint64_t waited; /* epochs since */
 };
 
-/* Safetensors files of the parameters in the model's type, readable by any reader of that format: parameters by their
- * names, "optimizer.0" and "optimizer.1", the optimiser's kind and the position as metadata, and of a model that gyre_nn_train has trained on text
- * the byte of each class, in hexadecimal ("alphabet"). write goes to path.new, which is flushed and renamed: whatever
- * happens, `path` is the old file or the new one; a device or a pipe there is GYRE_INVALID_ARGUMENT. read checks names, types, shapes, the alphabet where both have one, and
- * the kind of optimiser before it changes anything; a model without an alphabet then has the file's. optimizer NULL:
- * parameters alone. Not collective.
+/* Safetensors files, readable by any reader of that format. They hold the parameters by their names in the model's
+ * type, and "optimizer.0" and "optimizer.1". Metadata are the optimiser's kind and the position. For a model that
+ * gyre_nn_train has trained on text, the metadata also hold the byte of each class, in hexadecimal ("alphabet").
+ * write goes to path.new, which is flushed and renamed: whatever happens, `path` is the old file or the new one. A
+ * device or a pipe there is GYRE_INVALID_ARGUMENT. read checks names, types, shapes, the kind of optimiser, and the
+ * alphabet where both have one, before it changes anything. A model without an alphabet then gets the file's. optimizer
+ * NULL: parameters alone. Not collective.
  * Errors: [pointer], [memory], [file].
  *   GYRE_INVALID_ARGUMENT  the file is damaged, or of another model, optimiser or alphabet; it is a device or a pipe */
 /* Writes the parameters, the optimiser's state and the position to a file. */
@@ -794,8 +793,9 @@ GYRE_NN_API gyre_status gyre_nn_checkpoint_write(const char *path, const gyre_nn
 GYRE_NN_API gyre_status gyre_nn_checkpoint_read(const char *path, gyre_nn_model *model, gyre_nn_optimizer *optimizer,
                                                 struct gyre_nn_position *position_p);
 
-/* The same with the state of a strategy, in whole: `data` of a local array has ranks × count elements. read refuses a
- * file of another strategy, and one whose arrays have other shapes. optimizer NULL: its state is among the arrays.
+/* The same with the whole state of a strategy: `data` of a local array has ranks × count elements. read refuses a file
+ * of another strategy, and one whose arrays have other shapes. optimizer NULL: the optimiser's state is among the
+ * arrays.
  * Errors: [pointer], [memory], [file].
  *   GYRE_INVALID_ARGUMENT  the file is of another strategy or number of ranks, or its arrays have other shapes */
 /* Writes a checkpoint with the state of a strategy. */
@@ -809,13 +809,15 @@ GYRE_NN_API gyre_status gyre_nn_checkpoint_read_arrays(const char *path, gyre_nn
                                                        struct gyre_nn_position *position_p, const char *strategy,
                                                        int ranks, const struct gyre_nn_array *arrays, size_t narrays);
 
-/* The parts of gyre_nn_train. open makes the optimiser and the strategy's state (strategy NULL: sync); rank 0's
- * parameters go to all; close frees both, the communicator and the model stay. `run` must not move in between. save
- * writes a checkpoint by rank 0, with the arrays of all ranks; resume continues from one, which needs the same strategy,
- * kind of optimiser and number of ranks. show puts the consensus into the model, hide puts this rank's own parameters back; both do nothing
- * where parameters are replicated. compare checks that what should be equal on every rank is: else GYRE_MISMATCH, and
- * the sentence names the ranks that differ from most others. All collective but close and hide.
- * close comes before the communicator and the model end.
+/* The parts of gyre_nn_train. All are collective except close and hide. `run` must not move between open and close.
+ * open makes the optimiser and the strategy's state (strategy NULL: sync), and sends rank 0's parameters to all ranks.
+ * close frees both; the communicator and the model stay. close comes before the communicator and the model end.
+ * save writes a checkpoint by rank 0, with the arrays of all ranks. resume continues from one, which needs the same
+ * strategy, kind of optimiser and number of ranks.
+ * show puts the consensus into the model; hide puts this rank's own parameters back. Both do nothing where parameters
+ * are replicated.
+ * compare checks that the state that should be equal on every rank is equal. Otherwise it returns GYRE_MISMATCH, and
+ * the message names the ranks that differ from most others.
  * Errors: [pointer], [memory], [ranks], [file].
  *   GYRE_INVALID_ARGUMENT  settings are not understood; the checkpoint does not fit
  *   GYRE_MISMATCH          what should be equal on every rank is not */
@@ -839,8 +841,9 @@ GYRE_NN_API void gyre_nn_run_hide(struct gyre_nn_run *run);
 /* Checks that what should be equal on every rank is. Collective; blocking. */
 GYRE_NN_API gyre_status gyre_nn_run_compare(struct gyre_nn_run *run);
 
-/* Counts of how many steps old what a rank mixed in or applied was: 0, 1, …, 14, 15 and more. From a strategy's array
- * named "staleness", of so many float64; 0 where there is none. */
+/* Histogram of staleness: how many steps old the values were that a rank mixed in or applied: 0, 1, …, 14, 15 and
+ * more. It comes from a strategy's array named "staleness", of so many float64. Counts are 0 where there is no such
+ * array. */
 #define GYRE_NN_STALENESS_BINS 16
 
 struct gyre_nn_report {           /* one per epoch */
@@ -882,19 +885,20 @@ struct gyre_nn_train_result {
     int ranks;
 };
 
-/* Good for small classifiers: 30 epochs of batch 64, Adam, a cosine from 3e-3 to 0, seed 1, buckets of 256 KiB,
- * strategy sync, ranks compared every 100 steps.
+/* Options that suit small classifiers: 30 epochs of batch 64, Adam, a cosine from 3e-3 to 0, seed 1, buckets of 256
+ * KiB, strategy sync, ranks compared every 100 steps.
  * Errors: none. */
 /* Returns the usual options of a training. */
 GYRE_NN_API struct gyre_nn_train_options gyre_nn_train_defaults(void);
 
-/* Trains to the end of `epochs` or `stop_after`; collective; every rank passes a model of the same modules, whose parameters
- * become rank 0's, and the same options and data, all of them. Before the first step the ranks compare their modules, options
- * and data, for which each reads its data once: GYRE_MISMATCH on every rank, with what differs. Not compared: names of files,
- * and labels where the model learns without. Every rank ends with the same parameters, bit for bit. A run that goes on from
- * `resume` (which rank 0 reads, and whose seed and position count) with the same options, data and number of ranks ends with
- * the bits of one that was not interrupted. result_p may be NULL.
- * comm may be NULL.
+/* Trains to the end of `epochs` or `stop_after`. Collective. Every rank passes a model of the same modules, the same
+ * options, and the same data, all of them. The parameters become those of rank 0. Every rank ends with the same
+ * parameters, bit for bit.
+ * Before the first step the ranks compare their modules, options and data, for which each rank reads its data once. A
+ * difference is GYRE_MISMATCH on every rank, and the message says what differs. File names are not compared, nor labels
+ * where the model learns without them.
+ * Rank 0 reads `resume`, whose seed and position replace those of the options. A resumed run with the same options,
+ * data and number of ranks ends with the same bits as an uninterrupted one. comm and result_p may be NULL.
  * Errors: [pointer], [memory], [ranks], [file].
  *   GYRE_INVALID_ARGUMENT  an option is out of its range; the data do not fit the model; `resume` does not fit
  *   GYRE_MISMATCH          the ranks have different models, options or data, or results that differ */
@@ -907,9 +911,9 @@ struct gyre_nn_membership {
     uint64_t step; /* of the run: from this step on */
     int ranks;     /* so many ranks */
 };
-/* Called on every rank that takes part, at the beginning and after each change, with their communicator (NULL: one rank):
- * step: the next to be computed. A change during which others fail is followed by one of the same step or the one before,
- * which replaces it. */
+/* Called on every rank that takes part, at the beginning and after each change, with the communicator of these ranks
+ * (NULL: one rank). step: the next one to be computed. If further ranks fail during a change, another call follows,
+ * with the same step or the one before. It replaces the earlier call. */
 typedef void (*gyre_nn_membership_func)(void *user, const gyre_comm *comm, const struct gyre_nn_membership *now);
 /* What an elastic run is to do beside training. */
 struct gyre_nn_elastic {
@@ -919,33 +923,35 @@ struct gyre_nn_elastic {
     void *user;                              /* first argument of `changed` */
     const struct gyre_nn_membership *replay; /* or NULL: of increasing steps */
     size_t replays;                          /* their number; a failure then ends the run */
-    double grow; /* seconds between two looks for processes that want to join, by rank 0's clock; 0: nobody is let in */
+    double grow; /* seconds between two checks for joining processes, by the clock of rank 0; 0: no process may join */
 };
 
-/* Training that outlives its ranks, and lets others in. A rank that fails (dies, stalls, is out of reach: see
- * gyre_comm_shrink) costs the step in flight and nothing else: the ranks that are left shrink to a communicator of
- * themselves, go back to the state before that step, the same bits on all of them, divide what is left of the
- * epoch's samples among themselves, and go on. No sample is lost or used twice. What a failed rank had computed of
- * the step is computed again by the others. *comm, the caller's before and after, is then the communicator of the ranks
- * that are left; the one before was destroyed. Every rank passes the same options, data and `elastic`. For strategies
- * without state of their own, whose parameters and optimiser are replicated: sync and deterministic. And for those
- * with the hook `common`, which are average, bmuf, slowmo, diloco, easgd and admm, with delay=0: there a failure
- * costs the steps since the last exchange, and with each change of the ranks every rank begins anew what it has for
- * itself, above all the optimiser's state. Else GYRE_UNSUPPORTED.
+/* Training that continues without failed ranks, and lets processes join. A rank fails when it dies, stalls or is out of
+ * reach (see gyre_comm_shrink). Its failure costs the step in flight and nothing else. The ranks that are left shrink
+ * to a new communicator, and return to the state before that step, with the same bits on all of them. They divide the
+ * remaining samples of the epoch among themselves and go on. No sample is lost or used twice: the others compute again
+ * what the failed rank had computed of the step.
+ * *comm is the caller's before and after. Afterwards it is the communicator of the ranks that are left; the one before
+ * was destroyed. Every rank passes the same options, data and `elastic`.
+ * Elastic training works with strategies without state of their own, whose parameters and optimiser are replicated:
+ * sync and deterministic. It also works with strategies with the hook `common`, with delay=0: average, bmuf, slowmo,
+ * diloco, easgd and admm. There a failure costs the steps since the last exchange. With each change of the ranks, every
+ * rank begins its local state anew, above all the optimiser's state. Other strategies are GYRE_UNSUPPORTED.
  *
- * A process that joins (its communicator was made with GYRE_JOIN=1, see gyre_comm_grow) calls this as the others
- * did, with the same options and data. It gets the state from its peers, whatever it had itself, takes part from
- * the next step on, and reports from there. The ranks that are there look for such processes every `grow` seconds; a
- * look for which one of them has too little memory or too few descriptors lets nobody in, and costs nothing else.
+ * A process that joins (its communicator was made with GYRE_JOIN=1, see gyre_comm_grow) calls this function as the
+ * others did, with the same options and data. It gets the state from its peers, whatever state it had itself. It takes
+ * part from the next step on, and reports from there. The ranks check for joining processes every `grow` seconds. If a
+ * rank has too little memory or too few descriptors for the check, no process joins, and nothing else is lost.
  *
- * With GYRE_ORDER=canonical the result is, bit for bit, that of a run whose ranks changed in the same way without
- * any failure: `replay` makes one, whose world has at least as many ranks as its largest membership; all of them
- * end with the result. (As far as matrix products have as many threads: how many ranks share a host's cores may change
- * with the ranks, so ask for a number, gyre_nn_set_blas_threads.) With deterministic it is that of any undisturbed run.
+ * With GYRE_ORDER=canonical the result is, bit for bit, that of a run whose ranks changed in the same way without any
+ * failure. `replay` makes such a run. Its world has at least as many ranks as its largest membership, and all of them
+ * end with the result. This holds only if matrix products use the same number of threads. The number of ranks that
+ * share a host's cores may change with the ranks, so set a fixed number with gyre_nn_set_blas_threads. With
+ * deterministic the result is that of any undisturbed run.
  *
- * Costs: a copy of parameters and optimiser state after each step (or exchange), in time and in memory; a sum of
- * three numbers per step (or exchange); an agreement per epoch and per look. An epoch's report may come twice, when
- * a rank fails in it.
+ * Costs: a copy of parameters and optimiser state after each step (or exchange), in time and in memory; a sum of three
+ * numbers per step (or exchange); an agreement per epoch and per check for joining processes. An epoch may be reported
+ * twice, when a rank fails in it.
  * Errors: [pointer], [memory], [ranks], [file].
  *   GYRE_INVALID_ARGUMENT  a pointer or an option is wrong
  *   GYRE_UNSUPPORTED       the strategy cannot be elastic
@@ -957,23 +963,23 @@ GYRE_NN_API gyre_status gyre_nn_train_elastic(gyre_nn_model *model, const gyre_n
                                               const struct gyre_nn_elastic *elastic,
                                               struct gyre_nn_train_result *result_p);
 
-/* Mean cost and share of right answers on the samples numbered in `rows`, which the ranks divide. Collective; every
- * rank passes the same rows and has the same result. A number beyond the samples is GYRE_INVALID_ARGUMENT.
- * comm may be NULL.
+/* Gives the mean cost and the share of right answers on the samples numbered in `rows`, which the ranks divide.
+ * Collective; every rank passes the same rows and has the same result. comm may be NULL.
  * Errors: [pointer], [memory], [ranks].
  *   GYRE_INVALID_ARGUMENT  a number in rows is beyond the samples; the data do not fit the model */
 /* Tests a model. Collective; blocking. */
 GYRE_NN_API gyre_status gyre_nn_test(gyre_nn_model *model, const gyre_nn_dataset *data, const uint32_t *rows,
                                      size_t count, gyre_comm *comm, double *loss_p, double *accuracy_p);
 
-/* hidden: the share of communication that is hidden, (serial − overlapped) / communication, from `rounds` interleaved steps of
- * each kind on a copy of the model. The share of what could be hidden is (serial − overlapped) / min(communication, serial −
- * communication): communication hides behind backward, the update and the next forward, which are all of a serial step but
- * its communication. overlapped: of some steps one after another, as in training, where a step's communication goes on
- * behind the next one's forward (gyre_nn_sync_ahead). Median and quartiles over the rounds, not clamped: below 0 or above 1
- * the machine's speed has changed meanwhile, or moving the bytes takes the cores that compute. Times in seconds: per step
- * the slowest rank's, medians over the rounds. With one rank there is nothing to hide: NaN. Collective.
- * comm may be NULL.
+/* hidden: the share of communication that is hidden, (serial − overlapped) / communication, from `rounds` interleaved
+ * steps of each kind on a copy of the model. Median and quartiles over the rounds, not clamped. A value below 0 or
+ * above 1 means that the machine's speed changed meanwhile, or that moving the bytes takes the cores that compute.
+ * The share of what could be hidden is (serial − overlapped) / min(communication, serial − communication).
+ * Communication hides behind backward, the update and the next forward, which are all of a serial step except its
+ * communication.
+ * overlapped: per step of some consecutive steps, as in training, where a step's communication goes on behind the next
+ * forward (gyre_nn_sync_ahead). Times are in seconds: per step that of the slowest rank, medians over the rounds. With
+ * one rank there is nothing to hide: NaN. Collective. comm may be NULL.
  * Errors: [pointer], [memory], [ranks].
  *   GYRE_INVALID_ARGUMENT  rounds is 0; an option is out of its range; the data do not fit the model */
 struct gyre_nn_overlap {
