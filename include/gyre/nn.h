@@ -728,9 +728,9 @@ struct gyre_nn_step {
  *                 Changes nothing else. For strategies whose parameters are local
  *   common*       called after update and after open. True if the run can continue from here on any number of ranks,
  *                 from what all ranks have alike: the replicated arrays and the parameters that the hook writes to
- *                 `params`. All local state then begins anew, the optimiser's state too. `params` NULL: only the answer
- *                 is needed. The answer is the same on every rank; the hook is not collective. For strategies with local
- *                 state that can be elastic (gyre_nn_train_elastic); there it is true after each exchange */
+ *                 `params`. All local state then begins anew, also the optimiser's. `params` NULL: only the answer
+ *                 is needed. The answer is the same on every rank; the hook is not collective. For strategies with
+ *                 local state that can be elastic (gyre_nn_train_elastic); there it is true after each exchange */
 struct gyre_nn_strategy {
     size_t size; /* sizeof(gyre_nn_strategy) */
     const char *name, *help;
