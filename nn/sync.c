@@ -48,7 +48,7 @@ struct gyre_nn_sync {
     gyre_status status; /* first failure since begin: the backward callback cannot return one */
 };
 
-/* Ahead: one of so many buckets is held back. None is in the first quarter of the arena, for which forward would
+/* Ahead: every HOLD_EVERY-th bucket is held back. None is in the first quarter of the arena, for which forward would
  * have to wait: forward takes half as long for a bucket as links that are as slow as backward. */
 enum { HOLD_EVERY = 3 };
 

@@ -18,8 +18,8 @@ struct gy_aside {
 bool gy_aside_replaceable(const char *path);
 /* `aside` must not move until close. False: errno says why; EWOULDBLOCK: another process is writing the same file. */
 bool gy_aside_open(struct gy_aside *aside, const char *path);
-/* `good`: all was printed; else, and where flushing fails, PATH stays as it was and PATH.new is removed. Frees everything.
- * False: errno says why. */
+/* `good`: all was printed. Otherwise, and where flushing fails, PATH stays as it was and PATH.new is removed. Frees
+ * everything. False: errno says why. */
 bool gy_aside_close(struct gy_aside *aside, bool good);
 
 #endif
