@@ -1,7 +1,7 @@
 /* The compound recommender: predicts the next item from a session and from the features of its user.
  *
  *     session   items → vectors ─┬─ lstm ─ + ─────────────────────────┐ a state after each item
- *                                └─────────┘                          ├─ norm ─ attention ─ of the profile's step ─ next item
+ *                                └─────────┘                          ├─ norm ─ attention ─ of the profile ─ next item
  *     features  ─┬─ dense ─ code ─┬───────────────────── profile ─────┘ one step more
  *                │                └─ dense ─ dense ─ reconstruction, a second cost
  *                └───────────────────────────────────┘
