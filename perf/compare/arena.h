@@ -35,8 +35,8 @@ struct gy_arena {
 
 void gy_arena_open(struct gy_arena *arena, const char *path, int rank, int ranks, bool oversubscribed);
 
-/* Returns when every rank has called it. Ends the process with a message when the process of another rank ends, and after
- * a minute and a half. */
+/* Returns when every rank has called it. Ends the process with a message when the process of another rank ends, and
+ * after a minute and a half. */
 void gy_arena_barrier(struct gy_arena *arena);
 
 /* Waits until *word has reached `value`, with the barrier's way of waiting and its patience. */

@@ -1,5 +1,5 @@
-/* One rank of a launch: pin, meet, then for each collective and size fill, warm up, measure, check, and let rank 0 print
- * a JSON object.
+/* One rank of a launch: pin, meet, then for each collective and size fill, warm up, measure, check, and let rank 0
+ * print a JSON object.
  *
  * Every rank reads the clock right after the harness's barrier and right after the call. It writes to memory that no
  * other rank reads until the loop is over. The cost of two reads and of the way out of the barrier is measured in the

@@ -1,6 +1,6 @@
 /* The speed of this rank's core at the moment. A hypervisor runs virtual processors on hardware threads. The other
- * thread of the core may use the same units at the same time, for this machine or for another one. A virtual machine can see
- * that only by the time that work takes. */
+ * thread of the core may use the same units at the same time, for this machine or for another one. A virtual machine
+ * can see that only by the time that work takes. */
 #ifndef GYRE_COMPARE_PACE_H
 #define GYRE_COMPARE_PACE_H
 

@@ -1,6 +1,6 @@
 /* gyre-background: the cost of an all_reduce in flight for a rank that computes meanwhile.
  *
- *     GYRE_PROGRESS_THREAD=1 scripts/hosts 2 200mbit 0 gyre-background [MIB [ROUNDS]]     8, 15; perf/progress_thread.sh
+ *     GYRE_PROGRESS_THREAD=1 scripts/hosts 2 200mbit 0 gyre-background [MIB [ROUNDS]]    8, 15; perf/progress_thread.sh
  *
  * A round has two parts. First, products of small matrices, for 7/10 of the time of an all_reduce of MIB MiB, with
  * nothing in flight. Then the same products while such an all_reduce, started before them, is moved by the progress

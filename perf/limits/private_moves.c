@@ -2,8 +2,8 @@
  * moves. No library, no errors. A rank sends at most one vector and receives at most one.
  *
  *   barrier       two lines, one way each at the same time
- *   up to 8 KiB   one tile, which is waited for as a whole; up to 56 bytes it lies in the line of its counter. There are
- *                 eight places, so that the sender seldom polls what has been read
+ *   up to 8 KiB   one tile, which is waited for as a whole; up to 56 bytes it lies in the line of its counter. There
+ *                 are eight places, so that the sender seldom polls what has been read
  *   above         by tiles, through slots that stay in the caches:
  *                   give   what goes -> my slot; where it stays here as well (all_gather), there in the same pass
  *                   take   its slot, added to my own operand in a reduction -> my output
