@@ -167,9 +167,9 @@ static error_t parse_what(int key, char *text, struct gy_arguments *to)
     }
 }
 
-/* -N: ranks to start, as in gyre-run; under a launcher nccl-tests' number of cycles. -i and -x: with a name of the OSU
- * benchmarks iterations and warm-up, as there, and -m is the largest size; else nccl-tests' step, policy and aggregation,
- * but for sizes that -m gives as MIN:MAX. */
+/* -N: ranks to start, as in gyre-run; under a launcher, nccl-tests' number of cycles. -i and -x: with a name of the
+ * OSU benchmarks, iterations and warm-up, and -m is the largest size. Otherwise they are nccl-tests' step, policy
+ * and aggregation, but -m gives sizes where it has the form MIN:MAX. */
 static void find_short(const struct parsing *parsing, struct gy_arguments *to)
 {
     bool osu = strncmp(parsing->collective, "osu_", 4) == 0;

@@ -37,13 +37,14 @@ struct gy_case {
 };
 
 const char *gy_kind_name(enum gy_kind kind);
-/* Has it a form in place? */
+/* True if it has a form in place. */
 bool gy_kind_is_in_place(enum gy_kind kind);
-/* By gyre's name, or by that of a program of nccl-tests or of the OSU benchmarks: all_reduce_perf, allreduce, osu_bcast. */
+/* Finds a collective by gyre's name, or by that of a program of nccl-tests or of the OSU benchmarks:
+ * all_reduce_perf, allreduce, osu_bcast. */
 bool gy_kind_find(const char *name, enum gy_kind *kind_p);
 bool gy_kind_reduces(enum gy_kind kind);
 bool gy_kind_has_root(enum gy_kind kind);
-/* Is count that of one rank's block, and the size column that of all? */
+/* True if count is that of one rank's block, and the size column that of all blocks. */
 bool gy_kind_is_blocked(enum gy_kind kind);
 /* Bandwidth on the wire per rank over algbw: 2(n−1)/n, (n−1)/n, 1; 0 for a barrier. */
 double gy_kind_bus_factor(enum gy_kind kind, int size);

@@ -190,7 +190,7 @@ static bool measure_sizes(struct perf *perf)
     return true;
 }
 
-/* Has the operation a meaning for the type, and are its results exact for so many ranks? */
+/* True if the operation has a meaning for the type, and its results are exact for so many ranks. */
 static bool can_measure(const struct perf *perf)
 {
     const struct gy_case *it = &perf->it;

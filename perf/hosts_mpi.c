@@ -1,5 +1,6 @@
-/* An all_reduce of MPI as gyre-perf times one: all meet, and a call's time is from the latest start to the latest end on the clock that the hosts of
- * scripts/hosts share. Prints the median in µs, after one call to warm up and one whose result is checked.
+/* Times an all_reduce of MPI as gyre-perf times one. All ranks meet; a call's time is from the latest start to the
+ * latest end, on the clock that the hosts of scripts/hosts share. Prints the median in µs, after one call to warm up
+ * and one whose result is checked.
  *   hosts_mpi BYTES CALLS        built and started by perf/hosts_beside_open_mpi.sh */
 #include <mpi.h>
 

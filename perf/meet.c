@@ -127,7 +127,7 @@ struct gy_bootstrap *gy_bootstrap_open(gyre_comm *comm, bool pin)
     meet->oversubscribed = meet->locals > gy_cores_count();
     if (pin)
         gy_cores_bind(meet->local);
-    /* Nobody may close the memfd before all have opened it. */
+    /* No rank may close the memfd before all have opened it. */
     gy_bootstrap_barrier(meet);
     close(fd);
     free(cards);

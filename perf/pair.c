@@ -1,8 +1,9 @@
-/* Two ranks, one program for gyre and, with -DPAIR_MPI and an mpicc, for MPI: what perf/rdma.sh sets beside the device's own
- * tools. A line per size:
+/* Two ranks, one program for gyre and, with -DPAIR_MPI and an mpicc, for MPI. perf/rdma.sh compares it with the
+ * device's own tools. A line per size:
  *
  *   latency BYTES US       half of a round trip, median over calls: what ib_write_lat calls typical
- *   bandwidth BYTES MB/S   rank 0 sends FLIGHT messages at a time and gets an empty answer: median over batches, 10^6 bytes
+ *   bandwidth BYTES MB/S   rank 0 sends FLIGHT messages at a time and gets an empty answer: median over batches,
+ *                          10^6 bytes
  *   all_reduce BYTES US    float32, sum, back to back: median over calls
  *
  *   pair CALLS BYTES...    CALLS of each; fewer of large ones */

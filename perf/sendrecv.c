@@ -1,6 +1,7 @@
-/* Latency: half of a round trip, median over the iterations. Bandwidth: rank 0 starts a window of messages and waits for
- * an answer of 4 bytes; bytes of a window over the median of its time, 10^6 bytes a second. Bidirectional bandwidth: both
- * ranks do so at once, and the bytes of both count. A window has one buffer, as in osu_bw. Iterations are those of the OSU benchmarks, a tenth of them, where -n does not say how many. */
+/* Latency: half of a round trip, median over the iterations. Bandwidth: rank 0 starts a batch of messages and waits
+ * for an answer of 4 bytes; bytes of a batch over the median of its time, 10^6 bytes a second. Bidirectional
+ * bandwidth: both ranks do so at once, and the bytes of both count. A batch has one buffer, as in osu_bw. Iterations
+ * are a tenth of those of the OSU benchmarks, unless -n gives their number. */
 #include "sendrecv.h"
 
 #include <stdio.h>

@@ -213,16 +213,16 @@ typedef enum gyre_dtype {
  *   average      the sum of all contributions, divided once, at the end, by the number of ranks
  *   premul_sum   the sum of the contributions, each multiplied by its rank's scalar, of the same type, when first used
  *
- * Operand order is a function of the call's shape alone, and so is every bit of the result: of collective, count, type, the
- * ranks, which of them share a host and whether those have fewer cores there than they are, and the settings. All ranks
- * know the same about that since they met, so that they get the same bits. In detail:
+ * Operand order, and so every bit of the result, depends only on the shape of the call and on facts that all ranks
+ * share since bootstrap. These are: the collective, count and type; the ranks; which of them share a host; whether a
+ * host has fewer cores than ranks; and the settings. So all ranks get the same bits. In detail:
  *
  * Integers wrap: sum and product are modulo 2^bits. An average truncates toward zero, and is that of the wrapped sum.
  *
- * Booleans: sum, max and bit_or are or; product, min and bit_and are and; bit_xor is exclusive or. A premul_sum is the or of
- * the contributions, each combined by and with its rank's scalar. A result is 0 or 1, whatever non-zero bytes went in, of
- * one rank too. An average is refused. What is only copied (broadcast, all_gather, messages) keeps its bytes, and an
- * operation of the program's own is given the bytes as they are.
+ * Booleans: sum, max and bit_or are or; product, min and bit_and are and; bit_xor is exclusive or. A premul_sum is the
+ * or of the contributions, each combined by and with its rank's scalar. A result is 0 or 1, whatever non-zero bytes
+ * went in, also with one rank. An average is refused. What is only copied (broadcast, all_gather, messages) keeps its
+ * bytes. A user-defined operation gets the bytes as they are.
  *
  * Floats: sums, products and divisions are IEEE 754, each rounded once to the nearest, ties to even; no contraction;
  * denormals are kept, as operands and as results, and the caller's floating-point mode plays no part. −0 is kept as
@@ -236,12 +236,13 @@ typedef enum gyre_dtype {
  * float8_e4m3 has none, there it is a NaN: 464 rounds to 448, everything above is a NaN, an infinity in float32 too.
  * Min, max and copies do not round. An average of narrow floats divides in float32 and rounds the quotient.
  *
- * Canonical order, with GYRE_ORDER=canonical: one tree over the ranks serves every element, so that the bits depend on the
+ * Canonical order, with GYRE_ORDER=canonical: one tree over the ranks serves every element. The bits then depend on the
  * contributions and their number alone, and not on algorithm, transport, topology, root or count. T(x_0 ... x_{n−1}) is
- * T(x_0 ... x_{h−1}) op T(x_h ... x_{n−1}), where h is the largest power of two below n: for six ranks
- * ((x_0 op x_1) op (x_2 op x_3)) op (x_4 op x_5). Narrow floats stay in float32 through the whole tree, also between
- * ranks, and are rounded once, at the end; an average then divides what was rounded, as ever. It holds for every type and
- * operation, the user's too, and for every reducing call, reduce_scatterv with any counts among them.
+ * T(x_0 ... x_{h−1}) op T(x_h ... x_{n−1}), where h is the largest power of two below n: for six ranks ((x_0 op x_1) op
+ * (x_2 op x_3)) op (x_4 op x_5). Narrow floats stay in float32 through the whole tree, also between ranks, and are
+ * rounded once, at the end. An average then divides the rounded sum, as in the other order. Canonical order holds for
+ * every type and operation, user-defined ones too. It holds for every reducing call, reduce_scatterv with any counts
+ * among them.
  *
  * Error of a sum of the contributions x where nothing overflows, after h hops, each of which adds one contribution or
  * partial result and rounds; h is at most the number of ranks less one:
@@ -281,10 +282,10 @@ GYRE_API const char *gyre_op_name(gyre_op op);
 /* Find a type or an operation by its name: one of the lists above, or a name that other libraries use, in any case of
  * letters. Neither argument may be NULL.
  *
- *   half, fp16       float16       float, fp32, single  float32        fp8_e4m3, float8_e4m3fn  float8_e4m3
- *   bf16             bfloat16      double, fp64         float64        fp8_e5m2                 float8_e5m2
- *   char, byte       int8, uint8   int, uint            int32, uint32  boolean                  bool
- *   avg, mean        average       prod                 product        band, bor, bxor          bit_and, bit_or, bit_xor
+ *   half, fp16     float16       float, fp32, single  float32        fp8_e4m3, float8_e4m3fn  float8_e4m3
+ *   bf16           bfloat16      double, fp64         float64        fp8_e5m2                 float8_e5m2
+ *   char, byte     int8, uint8   int, uint            int32, uint32  boolean                  bool
+ *   avg, mean      average       prod                 product        band, bor, bxor          bit_and, bit_or, bit_xor
  *
  * Errors:
  *   GYRE_INVALID_ARGUMENT  the name is not known; an argument is NULL (the sentence is that of gyre_last_error(NULL))
@@ -834,10 +835,10 @@ GYRE_API gyre_status gyre_comm_sub(gyre_comm *comm, const int *ranks, int count,
  *               forced upon what gyre itself sends to make communicators and windows, or to set this
  *   timeout     seconds that a live rank may take to enter an operation that this rank waits in, as GYRE_TIMEOUT
  *
- *   meeting     where newcomers find this process, "tcp://HOST:PORT", as long as it lives (gyre_comm_grow): to be read
- *               only. Each rank has its own; it listens there from the first time that it is asked, or has grown
- *   joined      "yes" where this process has come as a newcomer (gyre_comm_grow), "no" where it was there when the world
- *               began: to be read only
+ *   meeting     where joining processes find this process, "tcp://HOST:PORT", as long as it lives (gyre_comm_grow);
+ *               read only. Each rank has its own. It listens there from the first time that it is asked, or has grown
+ *   joined      "yes" where this process joined a running world (gyre_comm_grow), "no" where it was there when the
+ *               world began: read only
  *
  * Attributes begin as the settings of those names. A communicator that is made of another one begins as that one,
  * without its name. Setting `order`, `ends` or `algorithm` is collective and blocking, as they must be the same
@@ -996,13 +997,13 @@ GYRE_API gyre_status gyre_comm_agree(gyre_comm *comm, uint64_t bits, uint64_t *b
  *   GYRE_NO_DESCRIPTORS    this rank alone has no descriptor for the new world */
 GYRE_API gyre_status gyre_comm_shrink(gyre_comm *comm, gyre_comm **comm_p);
 
-/* Makes a communicator of the ranks of `comm`, which keep their numbers, and of processes that join, which get the
- * next ones. Collective over `comm`; blocking. It is a world of its own, the next epoch, as that of gyre_comm_shrink,
+/* Makes a communicator of the ranks of `comm`, which keep their numbers, and of processes that join, which get the next
+ * numbers. Collective over `comm`; blocking. It is a world of its own, the next epoch, as that of gyre_comm_shrink,
  * with the settings, attributes and operations of `comm`. `comm` stays as it was and is the caller's to destroy. comm
  * and comm_p may not be NULL.
  *
- * A newcomer is a process that calls gyre_comm_create with GYRE_JOIN=1 (or gyre_config.join) and the world's secret
- * and settings. That call returns when the world has let it in, or fails after GYRE_MEET_TIMEOUT. A newcomer may come
+ * A joining process calls gyre_comm_create with GYRE_JOIN=1 (or gyre_config.join) and the world's secret and settings.
+ * That call returns when the world has let the process in, or fails after GYRE_MEET_TIMEOUT. A joining process may come
  * at any time, and waits. Its meeting address is that of any member: the result of gyre_comm_get(comm, "meeting")
  * there.
  *
@@ -1011,16 +1012,17 @@ GYRE_API gyre_status gyre_comm_shrink(gyre_comm *comm, gyre_comm **comm_p);
  * epoch after it, also one that has itself joined. Strangers, other secrets, versions, runs and settings are refused
  * as in a meeting.
  *
- * Rank 0 waits until `newcomers` of them are there, at most `seconds`, and then lets in those that are there, at most
- * `newcomers`. With 0 it lets in those that wait now, at most 64. The values of the other ranks have no meaning. The
- * wait is at most half of GYRE_TIMEOUT. When no process has come, *comm_p is NULL on every rank, the status is
- * GYRE_SUCCESS, and `comm` goes on. A newcomer has none of the operations of one's own that were made before.
+ * Rank 0 waits until `newcomers` processes have asked to join, for at most `seconds`. It then lets in the processes
+ * that are there, at most `newcomers`. With 0 it lets in the processes that wait now, at most 64. The values of the
+ * other ranks have no meaning. The wait is at most half of GYRE_TIMEOUT. When no process has come, *comm_p is NULL on
+ * every rank, the status is GYRE_SUCCESS, and `comm` goes on. A process that joins has none of the user-defined
+ * operations that were made before.
  *
- * Deaths meanwhile, any number of them: all ranks that are left get the same, the new communicator or the failure,
- * after which they shrink and grow again. A rank that dies later, a newcomer too, is a failure of the new
- * communicator, as after a shrink. So is one that is stopped on its way into the new world, after GYRE_STALL_TIMEOUT
- * (PEER_STALLED). A newcomer that goes on later comes again by itself, or its gyre_comm_create is GYRE_EXCLUDED, as
- * grow and shrink are on a member.
+ * Ranks may die meanwhile, any number of them. All ranks that are left get the same result: the new communicator, or
+ * the failure, after which they shrink and grow again. A rank that dies later, a joined one too, is a failure of the
+ * new communicator, as after a shrink. So is one that is stopped on its way into the new world, after
+ * GYRE_STALL_TIMEOUT (PEER_STALLED). A joining process that goes on later joins again by itself, or its
+ * gyre_comm_create is GYRE_EXCLUDED, as grow and shrink are on a member.
  * Errors: [comm], [group]. Where no rank has failed, `comm` stays usable.
  *   GYRE_INVALID_ARGUMENT  comm_p is NULL; on rank 0: newcomers is below 0 or above 64, or seconds is negative or no
  *                          number

@@ -1,6 +1,6 @@
 /* gyre-nn: small neural networks, trained in parallel over gyre.
  *
- * The front door is five calls: input, dense, cost, new, train.
+ * A complete training takes five kinds of call: input, dense, cost, new, train.
  *
  *     gyre_nn_layer *net = gyre_nn_input(64);
  *     net = gyre_nn_dense(net, 128, GYRE_NN_RELU);
@@ -8,10 +8,10 @@
  *     gyre_nn_new(net, GYRE_FLOAT32, 1, &model);
  *     gyre_nn_train(model, data, comm, &options, &result);
  *
- * Below it stand the parts that gyre_nn_train is made of, all public: a training loop of your own is a copy of
- * nn/train.c. In this order:
+ * gyre_nn_train is made of public parts. A training loop of your own is a copy of nn/train.c. The parts, in this order:
  *
- *   layers and models          gyre_nn_dense and the others, gyre_nn_new, gyre_nn_forward, gyre_nn_backward, gyre_nn_tape_create
+ *   layers and models          gyre_nn_dense and the others, gyre_nn_new, gyre_nn_forward, gyre_nn_backward,
+ *                              gyre_nn_tape_create
  *   data                       gyre_nn_dataset_open, gyre_nn_dataset_gather, gyre_nn_shuffle, gyre_nn_shard
  *   optimisers and schedules   gyre_nn_optimizer_create, gyre_nn_schedule_rate
  *   data parallelism           gyre_nn_sync_attach, gyre_nn_sync_reduce
@@ -25,11 +25,11 @@
  * seconds. Objects made by a call (…_p) belong to the caller until the free, detach or destroy named beside it, which
  * takes NULL as well; pointers that a call returns belong to the object and live as long as it.
  *
- * Errors. A function that can fail returns a status, and gyre_nn_last_error gives the sentence. Output arguments are
- * written only on success. A pointer is required unless NULL is said to be allowed. A function without a status that
- * is given NULL, or an index or a range that there is not, changes nothing and returns 0, NULL or NaN; it leaves a
- * sentence, too. After a status of [ranks] the model's gradients are undefined, and its parameters perhaps half
- * updated: the run goes on from a checkpoint. A name in brackets stands for
+ * Errors. A function that can fail returns a status, and gyre_nn_last_error gives the message. Output arguments are
+ * written only on success. A pointer is required unless its comment allows NULL. A function without a status that is
+ * given NULL, or an index or range that does not exist, changes nothing and returns 0, NULL or NaN. It sets a message,
+ * too. After a status of [ranks] the model's gradients are undefined, and its parameters may be half updated; the run
+ * continues from a checkpoint. A name in brackets stands for
  *
  *   [pointer]  GYRE_INVALID_ARGUMENT  a required pointer is NULL
  *   [memory]   GYRE_NO_MEMORY  there is no memory for it
@@ -67,15 +67,15 @@ extern "C" {
 #define GYRE_NN_API
 #endif
 
-/* The sentence of this thread's last failed gyre_nn call; never NULL, valid until the next failure in this thread.
+/* Returns the message of this thread's last failed gyre_nn call. Never NULL; valid until the next failure in this
+ * thread.
  * Errors: none. */
 GYRE_NN_API const char *gyre_nn_last_error(void);
 
-/* For code of one's own that stands beside gyre-nn's, a strategy for instance: makes the sentence of "what failed", with
- * that of the communicator (or NULL), and returns `status`.
- * comm may be NULL.
+/* For user code beside gyre-nn's own, for instance a strategy. Makes the error message from `what`, which says what
+ * failed, and the communicator's message (or none), and returns `status`. comm may be NULL.
  * Errors: none. The result is `status`. */
-/* Makes a sentence, and returns a status. */
+/* Makes an error message, and returns a status. */
 GYRE_NN_API gyre_status gyre_nn_fail(gyre_status status, const gyre_comm *comm, const char *what);
 
 /* ---- Layers and models ------------------------------------------------------------------------------------------- */
@@ -99,25 +99,25 @@ typedef enum gyre_nn_cost_kind {
     GYRE_NN_RECONSTRUCTION = 2, /* mean squared error against the model's own input */
 } gyre_nn_cost_kind;
 
-/* A chain of layers: a recipe, of which gyre_nn_new makes a model. Between 1 and 2^24 outputs per layer. Each call
- * takes over `below` and returns the new top; a failure returns NULL, frees the chain and travels to gyre_nn_new, so
- * that only its status need be looked at. gyre_nn_cost is a dense layer of `outputs` with the cost above it. A chain
+/* A chain of layers, from which gyre_nn_new makes a model. A layer has between 1 and 2^24 outputs. Each call takes over
+ * `below` and returns the new top. A call that fails frees the chain and returns NULL. gyre_nn_new reports that
+ * failure, so only its status needs a check. gyre_nn_cost is a dense layer of `outputs` with the cost above it. A chain
  * that is not given to gyre_nn_new is freed by gyre_nn_layer_free.
- * `below`, `from`, `with`, `on` and `of` are layers of one chain; NULL there is a call that failed before, and gives
- * NULL.
+ * `below`, `from`, `with`, `on` and `of` are layers of one chain. NULL there stands for a call that failed before, and
+ * the result is NULL.
  * Errors: none. The status of a call that fails is that of gyre_nn_new. */
 /* Frees a chain that is not given to gyre_nn_new. NULL is allowed. */
 GYRE_NN_API void gyre_nn_layer_free(gyre_nn_layer *top);
-/* The bottom of a chain: a sample of `features` values; or a sequence of `steps` (at most 2^16) of so many. Layers work
- * on each step by itself, but for lstm and attention, which keep the number of steps. */
+/* The bottom of a chain: a sample of `features` values, or a sequence of `steps` (at most 2^16) of so many values.
+ * Layers work on each step by itself. Exceptions are lstm and attention, which keep the number of steps. */
 GYRE_NN_API gyre_nn_layer *gyre_nn_input(size_t features);
 GYRE_NN_API gyre_nn_layer *gyre_nn_input_sequence(size_t steps, size_t features);
 /* Applies an activation to each value of the layer below. */
 GYRE_NN_API gyre_nn_layer *gyre_nn_activate(gyre_nn_layer *below, gyre_nn_activation activation);
 /* activation(x·Wᵀ + b), with W [outputs × inputs] and b [outputs]. */
 GYRE_NN_API gyre_nn_layer *gyre_nn_dense(gyre_nn_layer *below, size_t outputs, gyre_nn_activation activation);
-/* The vector of `outputs` values that belongs to a symbol; below it are inputs of one feature, numbers below `symbols`.
- */
+/* The vector of `outputs` values that belongs to a symbol. The inputs below have one feature, a number below
+ * `symbols`. */
 GYRE_NN_API gyre_nn_layer *gyre_nn_embedding(gyre_nn_layer *below, size_t symbols, size_t outputs);
 /* Adds a learnt vector to each step. */
 GYRE_NN_API gyre_nn_layer *gyre_nn_position(gyre_nn_layer *below);
@@ -133,21 +133,21 @@ GYRE_NN_API gyre_nn_layer *gyre_nn_lstm(gyre_nn_layer *below, size_t hidden);
 GYRE_NN_API gyre_nn_layer *gyre_nn_attention(gyre_nn_layer *below, size_t heads, bool causal);
 /* Adds the output of `from`, a layer of this chain, of the same shape. */
 GYRE_NN_API gyre_nn_layer *gyre_nn_residual(gyre_nn_layer *below, const gyre_nn_layer *from);
-/* Of `from`, a layer of this chain: its values [first, first + steps·features) of each sample, as a sequence. A chain
- * may begin a second branch so, whose result join or reconstruct brings together with the first's. */
+/* The values [first, first + steps·features) of each sample of `from`, a layer of this chain, as a sequence. A chain
+ * may begin a second branch with it; join or reconstruct combines the results of the two branches. */
 GYRE_NN_API gyre_nn_layer *gyre_nn_slice(gyre_nn_layer *below, const gyre_nn_layer *from, size_t first, size_t steps,
                                          size_t features);
 /* The steps of `below`, and after them those of `with`, a layer of this chain with as many features. */
 GYRE_NN_API gyre_nn_layer *gyre_nn_join(gyre_nn_layer *below, const gyre_nn_layer *with);
-/* Goes on with `on`, a layer of this chain, and adds to the model's cost the mean squared error of `below` against the
- * values of `of`, a layer of this chain of the same shape, which counts as data. */
+/* Continues with `on`, a layer of this chain. Adds to the model's cost the mean squared error of `below` against the
+ * values of `of`, which count as data. `of` is a layer of this chain with the same shape as `below`. */
 GYRE_NN_API gyre_nn_layer *gyre_nn_reconstruct(gyre_nn_layer *below, const gyre_nn_layer *on, const gyre_nn_layer *of);
 /* A dense layer of `outputs` with the cost above it: the top of a chain. */
 GYRE_NN_API gyre_nn_layer *gyre_nn_cost(gyre_nn_layer *below, size_t outputs, gyre_nn_cost_kind cost);
 
-/* Makes a model of the chain, which it frees in every case. dtype: GYRE_FLOAT32 or GYRE_FLOAT64. Weights are uniform:
- * He (2015) below relu, Glorot (2010) elsewhere, drawn from `seed`; biases are 0.
- * `top` may be NULL: a call that has failed before. The model belongs to the caller until gyre_nn_free.
+/* Makes a model of the chain, and frees the chain in every case. dtype: GYRE_FLOAT32 or GYRE_FLOAT64. Weights are
+ * uniform: He (2015) below relu, Glorot (2010) elsewhere, drawn from `seed`; biases are 0. `top` may be NULL, which
+ * stands for a call that failed before. The model belongs to the caller until gyre_nn_free.
  * Errors: [pointer], [memory].
  *   GYRE_INVALID_ARGUMENT  a layer of the chain is wrong, or the chain has no cost at its top; dtype is no float32 or
  *                          float64 */
@@ -172,45 +172,45 @@ GYRE_NN_API gyre_status gyre_nn_autoencoder(size_t features, const size_t *hidde
                                             gyre_nn_activation activation, gyre_dtype dtype, uint64_t seed,
                                             gyre_nn_model **model_p);
 
-/* Models of sequences of symbols, which give at each step the next one: vectors of `width` into LSTMs one above the
- * other; and a transformer of blocks with causal attention (Radford et al., 2019). dropout 0: none.
+/* Models of sequences of symbols, which predict at each step the next symbol. One feeds vectors of `width` into stacked
+ * LSTMs. The other is a transformer of blocks with causal attention (Radford et al., 2019). dropout 0: none.
  * Errors: [pointer], [memory].
  *   GYRE_INVALID_ARGUMENT  a size is 0 or too large; heads do not divide width; dtype is no float32 or float64 */
-/* A model of LSTMs, which gives at each step of a text the next symbol. */
+/* Makes a model of LSTMs, which predicts at each step of a text the next symbol. */
 GYRE_NN_API gyre_status gyre_nn_character_lstm(size_t steps, size_t symbols, size_t width, const size_t *hidden,
                                                size_t nhidden, double dropout, gyre_dtype dtype, uint64_t seed,
                                                gyre_nn_model **model_p);
-/* A transformer, which gives at each step of a text the next symbol. */
+/* Makes a transformer, which predicts at each step of a text the next symbol. */
 GYRE_NN_API gyre_status gyre_nn_transformer(size_t steps, size_t symbols, size_t width, size_t heads, size_t blocks,
                                             double dropout, gyre_dtype dtype, uint64_t seed, gyre_nn_model **model_p);
 
 /* A compound model: an LSTM for `steps` items of a session, an autoencoder for sparse features, and attention, which
- * combines them into the next item. width: of an item's vector, the LSTM's state and the autoencoder's code, divided by
- * heads; hidden: of the autoencoder's other layers. Input: the items' numbers, then the features.
+ * combines both into a prediction of the next item. width: size of an item's vector, of the LSTM's state and of the
+ * autoencoder's code; heads divide it. hidden: size of the autoencoder's other layers. Input: the items' numbers, then
+ * the features.
  * Errors: [pointer], [memory].
  *   GYRE_INVALID_ARGUMENT  a size is 0 or too large; heads do not divide width; dtype is no float32 or float64 */
 /* Makes a recommender. */
 GYRE_NN_API gyre_status gyre_nn_recommender(size_t steps, size_t items, size_t features, size_t width, size_t hidden,
                                             size_t heads, gyre_dtype dtype, uint64_t seed, gyre_nn_model **model_p);
 
-/* What sample `sample` of the last forward rests on: the weights with which step `step` of the model's last attention
- * layer looked at each step, means over its heads; they add up to 1. Of a recommender step 0 is the profile, which asks,
- * and weight 1 + t is that of item t of the session, weight 0 the profile's own. *count_p: steps; at most `room` are
- * written. GYRE_INVALID_ARGUMENT where there is no attention layer, or no such sample or step.
+/* Gives the attention of sample `sample` in the last forward: the weights with which step `step` of the model's last
+ * attention layer attended to each step. The weights are means over the heads, and add up to 1. In a recommender step 0
+ * is the profile, which is the query; weight 1 + t belongs to item t of the session, weight 0 to the profile itself.
+ * *count_p: steps; at most `room` are written.
  * Errors: [pointer].
  *   GYRE_INVALID_ARGUMENT  the model has no attention layer; there is no such sample or step */
 /* Gives the weights of the last attention layer. */
 GYRE_NN_API gyre_status gyre_nn_attention_weights(const gyre_nn_model *model, size_t sample, size_t step,
                                                   double *weights, size_t room, size_t *count_p);
 
-/* The same layers and parameters in memory of its own; gradients 0, no trace, nothing attached.
- * The copy belongs to the caller until gyre_nn_free.
+/* Makes a model of the same layers and parameters, in memory of its own. Gradients are 0; no trace and nothing else is
+ * attached. The copy belongs to the caller until gyre_nn_free.
  * Errors: [pointer], [memory], [ranks]. */
 /* Copies a model. */
 GYRE_NN_API gyre_status gyre_nn_clone(const gyre_nn_model *model, gyre_nn_model **model_p);
 
-/* Optimisers and syncs of the model are freed before. NULL is allowed.
- * So are its tapes; a trace is detached.
+/* Optimisers, syncs and tapes of the model are freed before; a trace is detached before. NULL is allowed.
  * Errors: none. */
 /* Frees a model. */
 GYRE_NN_API void gyre_nn_free(gyre_nn_model *model);
@@ -246,7 +246,7 @@ GYRE_NN_API gyre_nn_cost_kind gyre_nn_cost_of(const gyre_nn_model *model);
 /* Returns the number of parameters. */
 GYRE_NN_API size_t gyre_nn_param_count(const gyre_nn_model *model);
 
-/* The arenas, to read and to write between steps; grads: where gyre_nn_place_grads put them.
+/* The arenas, which may be read and written between steps. grads: at the place that gyre_nn_place_grads set.
  * Errors: none. A pointer that is required and NULL, or an index that there is not, changes nothing; the result is 0,
  * NULL or NaN. */
 /* Returns the arena of parameters. */
@@ -254,7 +254,7 @@ GYRE_NN_API void *gyre_nn_params(const gyre_nn_model *model);
 /* Returns the arena of gradients. */
 GYRE_NN_API void *gyre_nn_grads(const gyre_nn_model *model);
 
-/* Views in the order of their offsets; they cover the arena. NULL for an index that is not below the count.
+/* Views in the order of their offsets; together they cover the arena. NULL for an index that is not below the count.
  * Errors: none. A pointer that is required and NULL, or an index that there is not, changes nothing; the result is 0,
  * NULL or NaN. */
 /* Returns the number of tensors. */
@@ -268,20 +268,21 @@ GYRE_NN_API const struct gyre_nn_tensor *gyre_nn_tensor(const gyre_nn_model *mod
 /* Returns a hash of the parameters. */
 GYRE_NN_API uint64_t gyre_nn_params_hash(const gyre_nn_model *model);
 
-/* Moves the gradients into `memory` of the caller (param_count elements, which outlives its use), or back into the
- * model's own with NULL. The values do not move.
+/* Moves the arena of gradients to `memory` of the caller (param_count elements, valid as long as it is used), or back
+ * to the model's own with NULL. The values are not copied.
  * Errors: none. A pointer that is required and NULL changes nothing. */
 /* Moves the gradients into memory of the caller, or back. */
 GYRE_NN_API void gyre_nn_place_grads(gyre_nn_model *model, void *memory);
 
-/* One step by hand. A batch is samples × steps × features, dense. forward keeps the pointer `x` (of the model's dtype)
- * until backward; *outputs_p (or NULL) are samples × output_steps rows of outputs, valid until the next forward. cost
- * gives the *sum* over these rows of the cost, and prepares backward; `labels` (one per row) for cross entropy; for the
- * mean squared error `targets` (rows × outputs) or, if that is NULL, labels as one-hot targets; a reconstruction needs
- * neither. `correct_p` (or NULL): rows whose largest output is at the label. backward *adds* the gradient of that sum
- * to the gradients, from the last layer to the first; after each layer with parameters it calls passed(user, lower):
- * all gradients at offsets >= lower are final for this backward. It uses up what forward has kept: after it evaluate and
- * backward are GYRE_INVALID_ARGUMENT until the next forward.
+/* The parts of one training step. A batch is samples × steps × features, dense.
+ * forward keeps the pointer `x` (of the model's dtype) until backward. *outputs_p (or NULL) are samples × output_steps
+ * rows of outputs, valid until the next forward.
+ * evaluate gives the *sum* of the cost over these rows, and prepares backward. Cross entropy takes `labels`, one per
+ * row. The mean squared error takes `targets` (rows × outputs) or, if that is NULL, labels as one-hot targets. A
+ * reconstruction needs neither. `correct_p` (or NULL): rows whose largest output is at the label.
+ * backward *adds* the gradient of that sum to the gradients, from the last layer to the first. After each layer with
+ * parameters it calls passed(user, lower): all gradients at offsets >= lower are final for this backward. It uses up
+ * what forward has kept: after it, evaluate and backward are GYRE_INVALID_ARGUMENT until the next forward.
  * Errors: [pointer], [memory].
  *   GYRE_INVALID_ARGUMENT  too many samples; a label is missing or out of range; there was no forward (or evaluate)
  *                          before */
@@ -294,31 +295,35 @@ GYRE_NN_API gyre_status gyre_nn_evaluate(gyre_nn_model *model, const int32_t *la
 /* Adds the gradient of the cost to the gradients. */
 GYRE_NN_API gyre_status gyre_nn_backward(gyre_nn_model *model, gyre_nn_passed_func passed, void *user);
 
-/* Whether the forwards that follow are for training, in which dropout draws from (seed, step), by the place of a sample
- * in the global batch: `first` is the place of the first sample. A new model is in test mode.
+/* Set whether the forwards that follow are for training. In training, dropout draws from (seed, step) and from the
+ * place of a sample in the global batch; `first` is the place of the first sample. A new model is in test mode.
  * Errors: none. A pointer that is required and NULL changes nothing. */
-/* The forwards that follow are for training. */
+/* Sets the model to training. */
 GYRE_NN_API void gyre_nn_train_mode(gyre_nn_model *model, uint64_t seed, uint64_t step, uint64_t first);
-/* The forwards that follow are for testing. */
+/* Sets the model to testing. */
 GYRE_NN_API void gyre_nn_test_mode(gyre_nn_model *model);
 
 /* Sets all gradients to 0: at the beginning of a step.
  * Errors: none. A pointer that is required and NULL changes nothing. */
 GYRE_NN_API void gyre_nn_zero_grads(gyre_nn_model *model);
 
-/* The same for a step whose first backward goes through the whole model: that one writes gradients where it would add to
- * them, which saves a pass over memory. Until it has, gradients hold what they held before.
+/* As gyre_nn_zero_grads, for a step whose first backward goes through the whole model. That backward writes gradients
+ * instead of adding to them, which saves a pass over memory. Until then the gradients keep their old values.
  * Errors: none. A pointer that is required and NULL changes nothing. */
 /* Makes the next backward write gradients instead of adding to them. */
 GYRE_NN_API void gyre_nn_renew_grads(gyre_nn_model *model);
 
-/* A part of a model: modules [first, last), which a stage of a pipeline computes. Modules are numbered from the input, at
- * which there is place 0; values likewise: 0 is the model's input, i the output of the module below place i. At place i,
- * below module i, the model may be cut if the modules above it take nothing else from the one branch that ends there than
- * value i, of cut_values elements a sample: 0 where it may not. Besides, they may take the model's input, and a branch that
- * ended before. cut_offset: where the parameters of the modules from place i on begin in the arena. cut_work and cut_memory:
- * an estimate of the arithmetic of a sample in the modules below place i; the elements that their forward keeps of it.
- * value_size: elements of a value a sample. value_used: whether one of modules [first, last) takes it.
+/* A part of a model: modules [first, last), which a stage of a pipeline computes. Modules are numbered from the input.
+ * Place i is below module i; place 0 is at the input. Value 0 is the model's input; value i is the output of the module
+ * below place i.
+ * The model may be cut at place i if one branch ends there and the modules above take from that branch only value i.
+ * They may also take the model's input, and the end of a branch that ended before.
+ * cut_values: elements of value i in a sample; 0 where the model may not be cut.
+ * cut_offset: where the parameters of the modules from place i on begin in the arena.
+ * cut_work: an estimate of the arithmetic of a sample in the modules below place i.
+ * cut_memory: an estimate of the elements of a sample that their forward keeps.
+ * value_size: elements of a value in a sample.
+ * value_used: true if one of modules [first, last) takes the value.
  * Errors: none. A pointer that is required and NULL, or an index that there is not, changes nothing; the result is 0,
  * NULL or NaN. */
 /* Returns the number of modules of a model. */
@@ -333,14 +338,15 @@ GYRE_NN_API double gyre_nn_cut_work(const gyre_nn_model *model, size_t place);
 GYRE_NN_API double gyre_nn_cut_memory(const gyre_nn_model *model, size_t place);
 /* Returns the elements of a value of a sample. */
 GYRE_NN_API size_t gyre_nn_value_size(const gyre_nn_model *model, size_t value);
-/* Returns whether one of the modules [first, last) takes a value. */
+/* Returns true if one of the modules [first, last) takes a value. */
 GYRE_NN_API bool gyre_nn_value_used(const gyre_nn_model *model, size_t value, size_t first, size_t last);
 
-/* What a forward of a stage leaves for its backward: several micro-batches in flight need several. first and last are
- * places at which the model may be cut; else GYRE_INVALID_ARGUMENT. forward, evaluate and backward are those of the whole
- * model, for the stage: x and *y_p are the values at its places (x stays the caller's, until backward); labels as for
- * evaluate, in the stage that ends the model, right before its backward, which has dy NULL; elsewhere dy is the gradient
- * of y; one backward for each forward. *dx_p is the gradient of x, valid until the next call; NULL at the model's input.
+/* A tape holds what a forward of a stage leaves for its backward; each micro-batch in flight needs its own. first and
+ * last are places at which the model may be cut.
+ * forward, evaluate and backward are those of the whole model, for the stage. x and *y_p are the values at its places;
+ * x stays the caller's until backward. The stage that ends the model calls evaluate, with labels as for a whole model,
+ * right before its backward, where dy is NULL. In other stages dy is the gradient of y. Each forward needs one
+ * backward. *dx_p is the gradient of x, valid until the next call; NULL at the model's input.
  * A tape belongs to the caller, and is freed before its model.
  * Errors: [pointer], [memory].
  *   GYRE_INVALID_ARGUMENT  the model may not be cut at first or last; too many samples; there was no forward before */
@@ -357,11 +363,14 @@ GYRE_NN_API gyre_status gyre_nn_tape_evaluate(gyre_nn_tape *tape, const int32_t 
 /* Computes the backward of a stage. */
 GYRE_NN_API gyre_status gyre_nn_tape_backward(gyre_nn_tape *tape, const void *dy, const void **dx_p);
 
-/* Of a stage that takes or gives more values than the one at its places. set_input: `x` is value `value`, at or below
- * `first`, for the forwards that follow (forward's own x is then NULL); it stays the caller's. output: a value that the last
- * forward made. add_gradient: before backward, which has dy NULL then: adds to the gradient of a value that this stage made.
- * input_gradient: of one that it took, after backward, until the next call. side_cost: what gyre_nn_reconstruct added in the
- * last forward, which evaluate of the last stage cannot know of the others; a sum over the samples.
+/* For a stage that takes or gives more values than the one at its places.
+ * set_input: `x` is value `value`, at or below `first`, for the forwards that follow. The argument x of forward is then
+ * NULL. `x` stays the caller's.
+ * output: a value that the last forward made.
+ * add_gradient: adds to the gradient of a value that this stage made. Called before backward, which then has dy NULL.
+ * input_gradient: the gradient of a value that this stage took. Called after backward; valid until the next call.
+ * side_cost: the cost that gyre_nn_reconstruct added in the last forward, a sum over the samples. evaluate of the last
+ * stage does not know this cost of the other stages.
  * Errors: none. A pointer that is required and NULL, or an index that there is not, changes nothing; the result is 0,
  * NULL or NaN. */
 /* Gives a stage a value that is made below it. */
@@ -375,24 +384,26 @@ GYRE_NN_API const void *gyre_nn_tape_input_gradient(const gyre_nn_tape *tape, si
 /* Returns what gyre_nn_reconstruct added to the cost in the last forward. */
 GYRE_NN_API double gyre_nn_tape_side_cost(const gyre_nn_tape *tape);
 
-/* Threads (at least 1) of the BLAS library in this process, where it is OpenBLAS; without effect elsewhere. share_cores,
- * which training and gyre_nn_sync_attach call: so many that the ranks of this host divide its cores: those on which this
- * process may run, by the ranks of `comm` on this host (or LOCAL_WORLD_SIZE, where that is more) that may run on any of them;
- * so a rank that is bound to cores of its own has all of these. Nothing changes where there is one rank, nor where the number
- * was asked for: by set_blas_threads, at any time before, or in the environment, by OPENBLAS_NUM_THREADS, GOTO_NUM_THREADS or
- * OMP_NUM_THREADS (which torchrun sets to 1). The strategy deterministic asks for 1.
- * comm may be NULL.
+/* gyre_nn_set_blas_threads sets the threads (at least 1) of the BLAS library in this process, where it is OpenBLAS;
+ * otherwise it has no effect. gyre_nn_share_cores divides the host's cores: the threads are the cores in this process's
+ * affinity mask, divided by the ranks of `comm` on this host whose mask overlaps it. LOCAL_WORLD_SIZE replaces that
+ * number of ranks where it is larger. So a rank that is bound to cores of its own has all of these. Training and
+ * gyre_nn_sync_attach call gyre_nn_share_cores.
+ * gyre_nn_share_cores changes nothing where there is one rank, or where the number was set before: by
+ * gyre_nn_set_blas_threads, or in the environment by OPENBLAS_NUM_THREADS, GOTO_NUM_THREADS or OMP_NUM_THREADS (which
+ * torchrun sets to 1). The strategy deterministic sets 1 thread. comm may be NULL.
  * Errors: none. */
 /* Sets the threads of the BLAS library. */
 GYRE_NN_API void gyre_nn_set_blas_threads(int threads);
 /* Divides the cores of this host among the BLAS threads of its ranks. */
 GYRE_NN_API void gyre_nn_share_cores(const gyre_comm *comm);
 
-/* Two levels: threads of this process, beside the ranks, that divide each matrix product among them, its rows (a layer's
- * samples) in `samples` parts and its columns (neurons) in `neurons`; the caller is one of samples·neurons threads. BLAS
- * itself then has one thread in each. For all models of the process; results depend on the two numbers and never on time.
- * Threads start here, and end with the next call, which waits for a product that is being computed; 1 and 1: none, as in the
- * beginning, but for BLAS's own threads: set those again. 256 at most, else GYRE_INVALID_ARGUMENT.
+/* Two levels of parallelism: ranks, and threads inside each rank. samples·neurons threads, the caller included, divide
+ * each matrix product of this process: its rows (a layer's samples) into `samples` parts and its columns (neurons) into
+ * `neurons` parts. BLAS then has one thread in each of them. The setting is for all models of the process. Results
+ * depend on the two numbers and never on time.
+ * The threads start in this call, and end with the next one, which waits for a product under way. 1 and 1: no threads,
+ * as in the beginning; BLAS's own threads must then be set again. At most 256 threads.
  * Errors: [memory].
  *   GYRE_INVALID_ARGUMENT  a number is 0, or their product is above 256
  *   GYRE_SYSTEM            a thread cannot be started */
@@ -415,10 +426,10 @@ typedef struct gyre_nn_dataset {
 
 /* "digits"    the 1,797 8×8 digits of the UCI optical recognition set, pixels / 16
  * "idx:DIR"   train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-… of DIR, also with .gz, pixels / 255
- * "csv:FILE"  as RFC 4180 describes it: numbers, and in the last column the label, an integer >= 0, or a text: classes are
- *             then the texts in the order of their bytes. Separated by commas, semicolons or tabs, of which the first line
- *             has most; fields may be quoted; a header is optional; lines that begin with # are skipped; also .gz. Columns
- *             are standardised by the mean and deviation of the training samples
+ * "csv:FILE"  as RFC 4180 describes it: numbers, and in the last column the label, an integer >= 0 or a text. Texts
+ *             become classes in the order of their bytes. Separated by commas, semicolons or tabs: the one that is
+ *             most frequent in the first line. Fields may be quoted; a header is optional; lines that begin with # are
+ *             skipped; also .gz. Columns are standardised by the mean and deviation of the training samples
  * digits and csv are split 80/20 by gyre's fixed stratified split: in each class, the samples are shuffled by
  * splitmix64 seeded with 0x67797265 ("gyre") + class, and the first fifth (rounded) is for testing. */
 /* "npy:FILE"  a NumPy array of two dimensions of float32, float64, uint8, int32 or int64, C order, as csv
@@ -433,10 +444,11 @@ GYRE_NN_API gyre_status gyre_nn_dataset_open(const char *name, gyre_nn_dataset *
 /* Opens a text, cut into samples of `steps` bytes. */
 GYRE_NN_API gyre_status gyre_nn_text_open(const char *path, size_t steps, gyre_nn_dataset **data_p);
 
-/* "sessions", "sessions:SEED": drawn from a seed, with a planted structure: a session's next item is the successor of the
- * one item in it of the user's favourite category, which the features tell, but in 2 % of the sessions. A sample is
- * steps + features values, a label the number of an item. Items of 4 categories. The last fifth is for testing. cause: the
- * place of the item that a sample's answer should rest on; `steps` if there is none.
+/* "sessions", "sessions:SEED": drawn from a seed, with a planted structure. Items have 4 categories. The user's
+ * features tell a favourite category, and a session has one item of it. The next item of the session is the successor
+ * of that item, except in 2 % of the sessions. A sample is steps + features values; a label is the number of an item.
+ * The last fifth is for testing. cause: the place of the item that a sample's answer should rest on; `steps` if there
+ * is none.
  * Errors: [pointer], [memory].
  *   GYRE_INVALID_ARGUMENT  a number is 0, or too large */
 struct gyre_nn_sessions {
@@ -453,7 +465,7 @@ GYRE_NN_API size_t gyre_nn_sessions_cause(const struct gyre_nn_sessions *how, co
  * Errors: none. */
 GYRE_NN_API void gyre_nn_dataset_free(gyre_nn_dataset *data);
 
-/* Copies `count` samples, named by number in `rows`: x gets count × features values of dtype, labels count ×
+/* Copies the `count` samples whose numbers are in `rows`. x gets count × features values of dtype; labels gets count ×
  * steps labels.
  * Errors: none. A pointer that is required and NULL changes nothing. */
 /* Copies samples and their labels. */
@@ -466,7 +478,7 @@ GYRE_NN_API void gyre_nn_dataset_gather(const gyre_nn_dataset *data, const uint3
 /* Shuffles numbers, the same way on every rank. */
 GYRE_NN_API void gyre_nn_shuffle(uint64_t seed, uint64_t epoch, uint32_t *order, size_t count);
 
-/* Rank's part of `rows` rows: [first, first + count). Parts differ by at most one row and cover all.
+/* The part [first, first + count) of rank `rank` of `rows` rows. Parts differ by at most one row and cover all rows.
  * Errors: none. A pointer that is required and NULL changes nothing. */
 /* Gives the part of a rank of a number of rows. */
 GYRE_NN_API void gyre_nn_shard(size_t rows, int rank, int ranks, size_t *first_p, size_t *count_p);
@@ -499,16 +511,17 @@ typedef struct gyre_nn_optimizer gyre_nn_optimizer;
 /* Returns the usual configuration of a kind of optimiser. */
 GYRE_NN_API struct gyre_nn_optimizer_config gyre_nn_optimizer_defaults(gyre_nn_optimizer_kind kind);
 
-/* State of zeros for the model's parameters, which it moves; config is copied.
- * The optimiser belongs to the caller, and is freed before the model.
+/* Makes an optimiser with state of zeros. It updates the model's parameters. config is copied. The optimiser belongs to
+ * the caller, and is freed before the model.
  * Errors: [pointer], [memory].
  *   GYRE_INVALID_ARGUMENT  a number of the configuration is out of its range */
 /* Makes an optimiser of all parameters of a model. */
 GYRE_NN_API gyre_status gyre_nn_optimizer_create(gyre_nn_model *model, const struct gyre_nn_optimizer_config *config,
                                                  gyre_nn_optimizer **optimizer_p);
 
-/* The same for parameters [first, first + count) alone: memory for these, and no other may be updated. One that is not of all
- * parameters is GYRE_INVALID_ARGUMENT to gyre_nn_sync_attach and to …_checkpoint_write and …_checkpoint_read.
+/* The same for parameters [first, first + count) alone. The state has memory for these, and no other parameter may be
+ * updated. gyre_nn_sync_attach, …_checkpoint_write and …_checkpoint_read need an optimiser of all parameters, and
+ * return GYRE_INVALID_ARGUMENT otherwise.
  * Errors: [pointer], [memory].
  *   GYRE_INVALID_ARGUMENT  a number of the configuration is out of its range; the range is not one of parameters */
 /* Makes an optimiser of a range of parameters. */
@@ -519,8 +532,8 @@ GYRE_NN_API gyre_status gyre_nn_optimizer_create_part(gyre_nn_model *model,
  * Errors: none. */
 GYRE_NN_API void gyre_nn_optimizer_free(gyre_nn_optimizer *optimizer);
 
-/* begin counts one step (for adam's bias correction); update then moves parameters [first, first+count) by their
- * gradient times `scale`; every parameter belongs to one update of a step, in any order.
+/* begin counts one step, for adam's bias correction. update then moves parameters [first, first+count) by their
+ * gradient times `scale`. In a step every parameter belongs to one update, in any order.
  * Errors: none. A pointer that is required and NULL changes nothing. */
 /* Begins a step of the optimiser. */
 GYRE_NN_API void gyre_nn_optimizer_begin(gyre_nn_optimizer *optimizer);
@@ -528,13 +541,13 @@ GYRE_NN_API void gyre_nn_optimizer_begin(gyre_nn_optimizer *optimizer);
 GYRE_NN_API void gyre_nn_optimizer_update(gyre_nn_optimizer *optimizer, size_t first, size_t count, double rate,
                                           double scale);
 
-/* State arrays (an element for each parameter of the optimiser's): slot 0 and 1, NULL where the optimiser has none. And the steps begun.
+/* State arrays, one element for each parameter of the optimiser: slot 0 and 1; NULL where the optimiser has none.
  * Errors: none. A pointer that is required and NULL, or an index that there is not, changes nothing; the result is 0,
  * NULL or NaN. */
 /* Returns an array of an optimiser's state. */
 GYRE_NN_API void *gyre_nn_optimizer_state(const gyre_nn_optimizer *optimizer, int slot);
 
-/* set_steps and writing to the state arrays restore an optimiser.
+/* The number of steps begun. set_steps, together with writing to the state arrays, restores an optimiser.
  * Errors: none. A pointer that is required and NULL, or an index that there is not, changes nothing; the result is 0,
  * NULL or NaN. */
 /* Returns the steps begun. */
@@ -564,15 +577,15 @@ GYRE_NN_API double gyre_nn_schedule_rate(const struct gyre_nn_schedule *schedule
 
 /* ---- Data parallelism -------------------------------------------------------------------------------------------- */
 
-/* attach is collective: attaches a communicator to a model and its optimiser: rank 0's parameters and optimiser state
- * go to all. From then on, per step: begin; backward with gyre_nn_sync_passed; finish, which waits for each bucket just
- * before its slice is updated. Gradients are sums over samples; finish divides by the global number of samples (of
- * output rows, where a sample has several), so that unequal shards weigh right. bucket_bytes: size of a bucket, 0 for a
- * single one. Where gyre gives memory that the ranks of a host share, the gradients move there until detach. Several
- * ranks on this host divide its cores among their BLAS threads. `comm` stays the caller's, and is left alone by others
- * from begin to finish. clip_norm: the largest norm of the mean gradient; 0: no clipping. With comm NULL or of one rank
- * nothing is communicated, and all works the same. optimizer NULL: for begin, passed
- * and reduce alone.
+/* attach is collective. It attaches a communicator to a model and its optimiser, and sends rank 0's parameters and
+ * optimiser state to all ranks. Then, per step: begin; backward with gyre_nn_sync_passed; finish, which waits for each
+ * bucket just before its slice is updated. Gradients are sums over samples. finish divides by the global number of
+ * samples (of output rows, where a sample has several), so unequal shards have the right weights.
+ * bucket_bytes: size of a bucket; 0 for a single one. clip_norm: the largest norm of the mean gradient; 0: no clipping.
+ * optimizer NULL: only begin, passed and reduce may be used. With comm NULL or of one rank nothing is communicated, and
+ * all works the same.
+ * Where gyre has memory that the ranks of a host share, the gradients are moved there until detach. Several ranks of a
+ * host divide its cores among their BLAS threads. `comm` stays the caller's, and has no other use from begin to finish.
  * detach comes before the communicator, the optimiser and the model end.
  * Errors: [pointer], [memory], [ranks].
  *   GYRE_INVALID_ARGUMENT  the optimiser is of another model, or not of all parameters */
@@ -592,24 +605,25 @@ GYRE_NN_API gyre_status gyre_nn_sync_finish(gyre_nn_sync *sync, double rate, siz
 /* Adds up all gradients over the ranks. Collective; blocking. */
 GYRE_NN_API gyre_status gyre_nn_sync_reduce(gyre_nn_sync *sync); /* communication only: all buckets, blocking */
 
-/* ahead: from now on, between two steps, finish returns without having waited, where clip_norm is 0 and there are several
- * ranks. The parameters of a bucket move once its gradients have arrived, at the latest when the next forward comes to a
- * module that has some of them; when that forward returns all have moved. So communication hides behind it too, and buckets
- * leave in an order that serves it: some are held back until backward is over. The bits are the same. What is read meanwhile
- * settles first: gyre_nn_params, …_grads, …_params_hash, …_optimizer_state, …_clone, …_checkpoint_write, and so do
- * …_zero_grads, …_place_grads, …_sync_passed, …_finish and …_reduce; pointers from before are not to be used until
- * gyre_nn_settle has returned, which waits for all and moves it. What fails (GYRE_PEER_DEAD, …) fails in the first of these that
- * has a status, or in the forward. Every rank does the same; other collectives of the communicator may come between, in the
- * same order on every rank. One sync of a model may be ahead; detach it before the optimiser is freed. settle: GYRE_SUCCESS
- * at once where nothing is under way.
+/* ahead: from now on finish returns without waiting, where clip_norm is 0 and there are several ranks. The parameters
+ * of a bucket move once its gradients have arrived, at the latest when the next forward comes to a module that has some
+ * of them. All have moved when that forward returns. So communication hides behind the forward too. Buckets leave in an
+ * order that suits it: some are held back until backward is over. The bits are the same.
+ * Functions that read the parameters or gradients settle first: gyre_nn_params, …_grads, …_params_hash,
+ * …_optimizer_state, …_clone, …_checkpoint_write, …_zero_grads, …_place_grads, …_sync_passed, …_finish and …_reduce.
+ * Pointers obtained before may be used only after gyre_nn_settle has returned. It waits for all buckets and moves their
+ * parameters; it returns GYRE_SUCCESS at once where nothing is under way. A failure (GYRE_PEER_DEAD, …) is returned by
+ * the first of these functions that has a status, or by the forward.
+ * Every rank does the same. Other collectives of the communicator may come between, in the same order on every rank.
+ * One sync of a model may be ahead. Detach it before the optimiser is freed.
  * Errors: [pointer], [ranks]. */
-/* Lets a step's communication go on behind the next forward. */
+/* Lets the communication of a step overlap the next forward. */
 GYRE_NN_API void gyre_nn_sync_ahead(gyre_nn_sync *sync, bool ahead);
-/* Waits for what is under way, and moves the parameters. */
+/* Waits for the communication under way, and moves the parameters. */
 GYRE_NN_API gyre_status gyre_nn_settle(const gyre_nn_model *model);
 
-/* Bucket 0 is the arena's last range; it leaves first, but for an order that is ahead. [first, first + count) of bucket
- * `index`, which is below the count.
+/* Bucket 0 is the arena's last range; it leaves first, except with gyre_nn_sync_ahead. [first, first + count) is the
+ * range of bucket `index`, which is below the count.
  * Errors: none. A pointer that is required and NULL, or an index that there is not, changes nothing; the result is 0,
  * NULL or NaN. */
 /* Returns the number of buckets. */
@@ -617,10 +631,9 @@ GYRE_NN_API size_t gyre_nn_sync_bucket_count(const gyre_nn_sync *sync);
 /* Gives the range of parameters of a bucket. */
 GYRE_NN_API void gyre_nn_sync_bucket(const gyre_nn_sync *sync, size_t index, size_t *first_p, size_t *count_p);
 
-/* A timeline in the Chrome trace format. Collects the last `capacity` spans of the model it is attached to (one trace
- * at a time; detach it, with NULL, before it is freed); write is collective, rank 0 writes the file `path`, and every rank
- * returns whether it could. comm NULL:
- * one rank.
+/* A timeline in the Chrome trace format. It collects the last `capacity` spans of the model to which it is attached. A
+ * model has one trace at a time. Detach the trace, with NULL, before it is freed. write is collective: rank 0 writes
+ * the file `path`, and every rank returns the status of that write. comm NULL: one rank.
  * Errors: [pointer], [memory], [ranks], [file]. */
 /* Makes a trace of the last `capacity` spans. */
 GYRE_NN_API gyre_status gyre_nn_trace_create(size_t capacity, gyre_nn_trace **trace_p);
@@ -633,19 +646,19 @@ GYRE_NN_API void gyre_nn_trace_free(gyre_nn_trace *trace);
 
 /* ---- Strategies -------------------------------------------------------------------------------------------------- */
 
-/* How the ranks of a run share the work. A strategy is a table of hooks, which gyre_nn_train calls; docs/training.md
- * explains those that are here, and examples/strategy.c is one of a user's. */
+/* How the ranks of a run share the work. A strategy is a table of hooks, which gyre_nn_train calls. docs/training.md
+ * explains the strategies of this library. examples/strategy.c is a user's strategy. */
 
-/* Where state lies: the same bits on every rank; of each rank its own; or divided, rank r holding the part
- * that gyre_nn_shard(count, r, ranks) gives. */
+/* Where state lies. Replicated: the same bits on every rank. Local: each rank has its own. Sharded: rank r holds the
+ * part that gyre_nn_shard(count, r, ranks) gives. */
 typedef enum gyre_nn_placement {
     GYRE_NN_REPLICATED = 0,
     GYRE_NN_LOCAL = 1,
     GYRE_NN_SHARDED = 2,
 } gyre_nn_placement;
 
-/* State that a run needs to go on: it is in checkpoints under its name, as [count], or [ranks × count] where it is
- * local. dtype: GYRE_FLOAT32 or GYRE_FLOAT64. */
+/* State that a run needs to continue. Checkpoints contain it under its name, as [count], or [ranks × count] where it
+ * is local. dtype: GYRE_FLOAT32 or GYRE_FLOAT64. */
 struct gyre_nn_array {
     char name[32];
     void *data;   /* of this rank */
@@ -655,8 +668,8 @@ struct gyre_nn_array {
 };
 #define GYRE_NN_MOST_ARRAYS 24
 
-/* A number that the user may set: "name=value". choices: names for 0, 1, …; ends with NULL. A list without any name: a whole
- * number. */
+/* A number that the user may set: "name=value". choices: names for 0, 1, …; ends with NULL. A list without any name
+ * stands for a whole number. */
 struct gyre_nn_setting {
     const char *name, *help;
     double value, least, most; /* value: the default */
@@ -697,8 +710,8 @@ struct gyre_nn_step {
     double cost;              /* of this rank's rows; known after backward */
 };
 
-/* Hooks marked * may be NULL. A hook that fails ends the run; its sentence is that of gyre_nn_fail. All but `close` and
- * `piece` may communicate, in the same order on every rank.
+/* Hooks marked * may be NULL. A hook that fails ends the run; its message is that of gyre_nn_fail. All hooks except
+ * `close` and `piece` may communicate, in the same order on every rank.
  *   open          makes the strategy's state. The parameters are rank 0's on every rank; nothing is resumed yet
  *   close         frees it, in whatever state things are; self may be what a failed open left: NULL
  *   before_step*  gradients are 0; backward adds to what the hook writes there
@@ -713,10 +726,11 @@ struct gyre_nn_step {
  *                 counts. The parameters and the optimiser's state are not among them
  *   consensus*    writes the parameters that the run would give if it ended now, with the same bits on every rank.
  *                 Changes nothing else. For strategies whose parameters are local
- *   common*       after update, and after open: can the run go on from here with what all ranks have alike, the replicated
- *                 arrays and the parameters that it writes to `params` (NULL: it is only asked), on any number of ranks, with
- *                 all that is local begun anew, the optimiser's state too? The same answer on every rank; not collective. For
- *                 strategies with local state that can be elastic (gyre_nn_train_elastic): after each exchange it is true */
+ *   common*       called after update and after open. True if the run can continue from here on any number of ranks,
+ *                 from what all ranks have alike: the replicated arrays and the parameters that the hook writes to
+ *                 `params`. All local state then begins anew, also the optimiser's. `params` NULL: only the answer
+ *                 is needed. The answer is the same on every rank; the hook is not collective. For strategies with
+ *                 local state that can be elastic (gyre_nn_train_elastic); there it is true after each exchange */
 struct gyre_nn_strategy {
     size_t size; /* sizeof(gyre_nn_strategy) */
     const char *name, *help;
@@ -736,7 +750,8 @@ struct gyre_nn_strategy {
     bool (*common)(void *self, void *params);
 };
 
-/* The strategies of this library: by name, NULL if there is none; and one by one, NULL at the end.
+/* The strategies of this library. find looks one up by name; NULL if there is none. at returns them one by one; NULL at
+ * the end.
  * Errors: none. A pointer that is required and NULL, or an index that there is not, changes nothing; the result is 0,
  * NULL or NaN. */
 /* Finds a strategy of this library by its name; NULL: there is none. */
@@ -753,7 +768,7 @@ GYRE_NN_API gyre_status gyre_nn_strategy_parse(const gyre_nn_strategy *strategy,
 
 /* ---- Training ---------------------------------------------------------------------------------------------------- */
 
-/* Where a run stands: the generator's state is (seed, epoch), for the shuffle is a pure function of both. */
+/* The position of a run. The generator's state is (seed, epoch): the shuffle is a pure function of both. */
 struct gyre_nn_position {
     uint64_t seed, epoch, sample, step; /* sample: training samples of this epoch already used; step: of the run */
     double cost;                        /* sum of the training cost of these samples, over all ranks */
@@ -761,12 +776,13 @@ struct gyre_nn_position {
     uint64_t waited; /* epochs since */
 };
 
-/* Safetensors files of the parameters in the model's type, readable by any reader of that format: parameters by their
- * names, "optimizer.0" and "optimizer.1", the optimiser's kind and the position as metadata, and of a model that gyre_nn_train has trained on text
- * the byte of each class, in hexadecimal ("alphabet"). write goes to path.new, which is flushed and renamed: whatever
- * happens, `path` is the old file or the new one; a device or a pipe there is GYRE_INVALID_ARGUMENT. read checks names, types, shapes, the alphabet where both have one, and
- * the kind of optimiser before it changes anything; a model without an alphabet then has the file's. optimizer NULL:
- * parameters alone. Not collective.
+/* Safetensors files, readable by any reader of that format. They hold the parameters by their names in the model's
+ * type, and "optimizer.0" and "optimizer.1". Metadata are the optimiser's kind and the position. For a model that
+ * gyre_nn_train has trained on text, the metadata also hold the byte of each class, in hexadecimal ("alphabet").
+ * write goes to path.new, which is flushed and renamed: whatever happens, `path` is the old file or the new one. A
+ * device or a pipe there is GYRE_INVALID_ARGUMENT. read checks names, types, shapes, the kind of optimiser, and the
+ * alphabet where both have one, before it changes anything. A model without an alphabet then gets the file's. optimizer
+ * NULL: parameters alone. Not collective.
  * Errors: [pointer], [memory], [file].
  *   GYRE_INVALID_ARGUMENT  the file is damaged, or of another model, optimiser or alphabet; it is a device or a pipe */
 /* Writes the parameters, the optimiser's state and the position to a file. */
@@ -777,8 +793,9 @@ GYRE_NN_API gyre_status gyre_nn_checkpoint_write(const char *path, const gyre_nn
 GYRE_NN_API gyre_status gyre_nn_checkpoint_read(const char *path, gyre_nn_model *model, gyre_nn_optimizer *optimizer,
                                                 struct gyre_nn_position *position_p);
 
-/* The same with the state of a strategy, in whole: `data` of a local array has ranks × count elements. read refuses a
- * file of another strategy, and one whose arrays have other shapes. optimizer NULL: its state is among the arrays.
+/* The same with the whole state of a strategy: `data` of a local array has ranks × count elements. read refuses a file
+ * of another strategy, and one whose arrays have other shapes. optimizer NULL: the optimiser's state is among the
+ * arrays.
  * Errors: [pointer], [memory], [file].
  *   GYRE_INVALID_ARGUMENT  the file is of another strategy or number of ranks, or its arrays have other shapes */
 /* Writes a checkpoint with the state of a strategy. */
@@ -792,13 +809,15 @@ GYRE_NN_API gyre_status gyre_nn_checkpoint_read_arrays(const char *path, gyre_nn
                                                        struct gyre_nn_position *position_p, const char *strategy,
                                                        int ranks, const struct gyre_nn_array *arrays, size_t narrays);
 
-/* The parts of gyre_nn_train. open makes the optimiser and the strategy's state (strategy NULL: sync); rank 0's
- * parameters go to all; close frees both, the communicator and the model stay. `run` must not move in between. save
- * writes a checkpoint by rank 0, with the arrays of all ranks; resume continues from one, which needs the same strategy,
- * kind of optimiser and number of ranks. show puts the consensus into the model, hide puts this rank's own parameters back; both do nothing
- * where parameters are replicated. compare checks that what should be equal on every rank is: else GYRE_MISMATCH, and
- * the sentence names the ranks that differ from most others. All collective but close and hide.
- * close comes before the communicator and the model end.
+/* The parts of gyre_nn_train. All are collective except close and hide. `run` must not move between open and close.
+ * open makes the optimiser and the strategy's state (strategy NULL: sync), and sends rank 0's parameters to all ranks.
+ * close frees both; the communicator and the model stay. close comes before the communicator and the model end.
+ * save writes a checkpoint by rank 0, with the arrays of all ranks. resume continues from one, which needs the same
+ * strategy, kind of optimiser and number of ranks.
+ * show puts the consensus into the model; hide puts this rank's own parameters back. Both do nothing where parameters
+ * are replicated.
+ * compare checks that the state that should be equal on every rank is equal. Otherwise it returns GYRE_MISMATCH, and
+ * the message names the ranks that differ from most others.
  * Errors: [pointer], [memory], [ranks], [file].
  *   GYRE_INVALID_ARGUMENT  settings are not understood; the checkpoint does not fit
  *   GYRE_MISMATCH          what should be equal on every rank is not */
@@ -822,8 +841,9 @@ GYRE_NN_API void gyre_nn_run_hide(struct gyre_nn_run *run);
 /* Checks that what should be equal on every rank is. Collective; blocking. */
 GYRE_NN_API gyre_status gyre_nn_run_compare(struct gyre_nn_run *run);
 
-/* Counts of how many steps old what a rank mixed in or applied was: 0, 1, …, 14, 15 and more. From a strategy's array
- * named "staleness", of so many float64; 0 where there is none. */
+/* Histogram of staleness: how many steps old the values were that a rank mixed in or applied: 0, 1, …, 14, 15 and
+ * more. It comes from a strategy's array named "staleness", of so many float64. Counts are 0 where there is no such
+ * array. */
 #define GYRE_NN_STALENESS_BINS 16
 
 struct gyre_nn_report {           /* one per epoch */
@@ -865,19 +885,20 @@ struct gyre_nn_train_result {
     int ranks;
 };
 
-/* Good for small classifiers: 30 epochs of batch 64, Adam, a cosine from 3e-3 to 0, seed 1, buckets of 256 KiB,
- * strategy sync, ranks compared every 100 steps.
+/* Options that suit small classifiers: 30 epochs of batch 64, Adam, a cosine from 3e-3 to 0, seed 1, buckets of 256
+ * KiB, strategy sync, ranks compared every 100 steps.
  * Errors: none. */
 /* Returns the usual options of a training. */
 GYRE_NN_API struct gyre_nn_train_options gyre_nn_train_defaults(void);
 
-/* Trains to the end of `epochs` or `stop_after`; collective; every rank passes a model of the same modules, whose parameters
- * become rank 0's, and the same options and data, all of them. Before the first step the ranks compare their modules, options
- * and data, for which each reads its data once: GYRE_MISMATCH on every rank, with what differs. Not compared: names of files,
- * and labels where the model learns without. Every rank ends with the same parameters, bit for bit. A run that goes on from
- * `resume` (which rank 0 reads, and whose seed and position count) with the same options, data and number of ranks ends with
- * the bits of one that was not interrupted. result_p may be NULL.
- * comm may be NULL.
+/* Trains to the end of `epochs` or `stop_after`. Collective. Every rank passes a model of the same modules, the same
+ * options, and the same data, all of them. The parameters become those of rank 0. Every rank ends with the same
+ * parameters, bit for bit.
+ * Before the first step the ranks compare their modules, options and data, for which each rank reads its data once. A
+ * difference is GYRE_MISMATCH on every rank, and the message says what differs. File names are not compared, nor labels
+ * where the model learns without them.
+ * Rank 0 reads `resume`, whose seed and position replace those of the options. A resumed run with the same options,
+ * data and number of ranks ends with the same bits as an uninterrupted one. comm and result_p may be NULL.
  * Errors: [pointer], [memory], [ranks], [file].
  *   GYRE_INVALID_ARGUMENT  an option is out of its range; the data do not fit the model; `resume` does not fit
  *   GYRE_MISMATCH          the ranks have different models, options or data, or results that differ */
@@ -890,9 +911,9 @@ struct gyre_nn_membership {
     uint64_t step; /* of the run: from this step on */
     int ranks;     /* so many ranks */
 };
-/* Called on every rank that takes part, at the beginning and after each change, with their communicator (NULL: one rank):
- * step: the next to be computed. A change during which others fail is followed by one of the same step or the one before,
- * which replaces it. */
+/* Called on every rank that takes part, at the beginning and after each change, with the communicator of these ranks
+ * (NULL: one rank). step: the next one to be computed. If further ranks fail during a change, another call follows,
+ * with the same step or the one before. It replaces the earlier call. */
 typedef void (*gyre_nn_membership_func)(void *user, const gyre_comm *comm, const struct gyre_nn_membership *now);
 /* What an elastic run is to do beside training. */
 struct gyre_nn_elastic {
@@ -902,33 +923,35 @@ struct gyre_nn_elastic {
     void *user;                              /* first argument of `changed` */
     const struct gyre_nn_membership *replay; /* or NULL: of increasing steps */
     size_t replays;                          /* their number; a failure then ends the run */
-    double grow; /* seconds between two looks for processes that want to join, by rank 0's clock; 0: nobody is let in */
+    double grow; /* seconds between two checks for joining processes, by the clock of rank 0; 0: no process may join */
 };
 
-/* Training that outlives its ranks, and lets others in. A rank that fails (dies, stalls, is out of reach: see
- * gyre_comm_shrink) costs the step in flight and nothing else: the ranks that are left shrink to a communicator of
- * themselves, go back to the state before that step, the same bits on all of them, divide what is left of the
- * epoch's samples among themselves, and go on. No sample is lost or used twice. What a failed rank had computed of
- * the step is computed again by the others. *comm, the caller's before and after, is then the communicator of the ranks
- * that are left; the one before was destroyed. Every rank passes the same options, data and `elastic`. For strategies
- * without state of their own, whose parameters and optimiser are replicated: sync and deterministic. And for those
- * with the hook `common`, which are average, bmuf, slowmo, diloco, easgd and admm, with delay=0: there a failure
- * costs the steps since the last exchange, and with each change of the ranks every rank begins anew what it has for
- * itself, above all the optimiser's state. Else GYRE_UNSUPPORTED.
+/* Training that continues without failed ranks, and lets processes join. A rank fails when it dies, stalls or is out of
+ * reach (see gyre_comm_shrink). Its failure costs the step in flight and nothing else. The ranks that are left shrink
+ * to a new communicator, and return to the state before that step, with the same bits on all of them. They divide the
+ * remaining samples of the epoch among themselves and go on. No sample is lost or used twice: the others compute again
+ * what the failed rank had computed of the step.
+ * *comm is the caller's before and after. Afterwards it is the communicator of the ranks that are left; the one before
+ * was destroyed. Every rank passes the same options, data and `elastic`.
+ * Elastic training works with strategies without state of their own, whose parameters and optimiser are replicated:
+ * sync and deterministic. It also works with strategies with the hook `common`, with delay=0: average, bmuf, slowmo,
+ * diloco, easgd and admm. There a failure costs the steps since the last exchange. With each change of the ranks, every
+ * rank begins its local state anew, above all the optimiser's state. Other strategies are GYRE_UNSUPPORTED.
  *
- * A process that joins (its communicator was made with GYRE_JOIN=1, see gyre_comm_grow) calls this as the others
- * did, with the same options and data. It gets the state from its peers, whatever it had itself, takes part from
- * the next step on, and reports from there. The ranks that are there look for such processes every `grow` seconds; a
- * look for which one of them has too little memory or too few descriptors lets nobody in, and costs nothing else.
+ * A process that joins (its communicator was made with GYRE_JOIN=1, see gyre_comm_grow) calls this function as the
+ * others did, with the same options and data. It gets the state from its peers, whatever state it had itself. It takes
+ * part from the next step on, and reports from there. The ranks check for joining processes every `grow` seconds. If a
+ * rank has too little memory or too few descriptors for the check, no process joins, and nothing else is lost.
  *
- * With GYRE_ORDER=canonical the result is, bit for bit, that of a run whose ranks changed in the same way without
- * any failure: `replay` makes one, whose world has at least as many ranks as its largest membership; all of them
- * end with the result. (As far as matrix products have as many threads: how many ranks share a host's cores may change
- * with the ranks, so ask for a number, gyre_nn_set_blas_threads.) With deterministic it is that of any undisturbed run.
+ * With GYRE_ORDER=canonical the result is, bit for bit, that of a run whose ranks changed in the same way without any
+ * failure. `replay` makes such a run. Its world has at least as many ranks as its largest membership, and all of them
+ * end with the result. This holds only if matrix products use the same number of threads. The number of ranks that
+ * share a host's cores may change with the ranks, so set a fixed number with gyre_nn_set_blas_threads. With
+ * deterministic the result is that of any undisturbed run.
  *
- * Costs: a copy of parameters and optimiser state after each step (or exchange), in time and in memory; a sum of
- * three numbers per step (or exchange); an agreement per epoch and per look. An epoch's report may come twice, when
- * a rank fails in it.
+ * Costs: a copy of parameters and optimiser state after each step (or exchange), in time and in memory; a sum of three
+ * numbers per step (or exchange); an agreement per epoch and per check for joining processes. An epoch may be reported
+ * twice, when a rank fails in it.
  * Errors: [pointer], [memory], [ranks], [file].
  *   GYRE_INVALID_ARGUMENT  a pointer or an option is wrong
  *   GYRE_UNSUPPORTED       the strategy cannot be elastic
@@ -940,23 +963,23 @@ GYRE_NN_API gyre_status gyre_nn_train_elastic(gyre_nn_model *model, const gyre_n
                                               const struct gyre_nn_elastic *elastic,
                                               struct gyre_nn_train_result *result_p);
 
-/* Mean cost and share of right answers on the samples numbered in `rows`, which the ranks divide. Collective; every
- * rank passes the same rows and has the same result. A number beyond the samples is GYRE_INVALID_ARGUMENT.
- * comm may be NULL.
+/* Gives the mean cost and the share of right answers on the samples numbered in `rows`, which the ranks divide.
+ * Collective; every rank passes the same rows and has the same result. comm may be NULL.
  * Errors: [pointer], [memory], [ranks].
  *   GYRE_INVALID_ARGUMENT  a number in rows is beyond the samples; the data do not fit the model */
 /* Tests a model. Collective; blocking. */
 GYRE_NN_API gyre_status gyre_nn_test(gyre_nn_model *model, const gyre_nn_dataset *data, const uint32_t *rows,
                                      size_t count, gyre_comm *comm, double *loss_p, double *accuracy_p);
 
-/* hidden: the share of communication that is hidden, (serial − overlapped) / communication, from `rounds` interleaved steps of
- * each kind on a copy of the model. The share of what could be hidden is (serial − overlapped) / min(communication, serial −
- * communication): communication hides behind backward, the update and the next forward, which are all of a serial step but
- * its communication. overlapped: of some steps one after another, as in training, where a step's communication goes on
- * behind the next one's forward (gyre_nn_sync_ahead). Median and quartiles over the rounds, not clamped: below 0 or above 1
- * the machine's speed has changed meanwhile, or moving the bytes takes the cores that compute. Times in seconds: per step
- * the slowest rank's, medians over the rounds. With one rank there is nothing to hide: NaN. Collective.
- * comm may be NULL.
+/* hidden: the share of communication that is hidden, (serial − overlapped) / communication, from `rounds` interleaved
+ * steps of each kind on a copy of the model. Median and quartiles over the rounds, not clamped. A value below 0 or
+ * above 1 means that the machine's speed changed meanwhile, or that moving the bytes takes the cores that compute.
+ * The share of what could be hidden is (serial − overlapped) / min(communication, serial − communication).
+ * Communication hides behind backward, the update and the next forward, which are all of a serial step except its
+ * communication.
+ * overlapped: per step of some consecutive steps, as in training, where a step's communication goes on behind the next
+ * forward (gyre_nn_sync_ahead). Times are in seconds: per step that of the slowest rank, medians over the rounds. With
+ * one rank there is nothing to hide: NaN. Collective. comm may be NULL.
  * Errors: [pointer], [memory], [ranks].
  *   GYRE_INVALID_ARGUMENT  rounds is 0; an option is out of its range; the data do not fit the model */
 struct gyre_nn_overlap {

@@ -1,12 +1,15 @@
-/* The page of a rank: what somebody outside may see of it while it runs. gyre-top reads it; so may you.
+/* The status page of a rank: the state that other processes may read while the rank runs. gyre-top reads it; other
+ * programs may read it too.
  *
- * Every world of a process keeps one, a memfd called GYRE_PAGE_NAME, so it shows as a link "/memfd:gyre-page (deleted)" in
- * /proc/PID/fd and ends with its process. Who may open that, which is the same user and root, reads it (pread; a hole reads
- * as zeros). Nothing has to be asked, so a rank that is stopped, or computes, can be looked at like any other.
+ * Every world of a process keeps one page, a memfd called GYRE_PAGE_NAME. It shows as a link "/memfd:gyre-page
+ * (deleted)" in /proc/PID/fd and ends with its process. Every process that may open that link (same user, or root) can
+ * read the page with pread; a hole reads as zeros. The rank does not answer a request, so the page of a rank that is
+ * stopped or computes can be read like any other.
  *
- * The rank is the only writer and waits for nobody: what is read may be a moment old, or half of one moment and half of the
- * next. Trust nothing for an index before you have checked it, and a wait only while its record is running. Times are
- * CLOCK_MONOTONIC in nanoseconds. `version` changes when the layout does; read no other than the one you know. */
+ * The rank is the only writer and never waits for a reader. So the values read may be slightly old, or half from one
+ * update and half from the next. Check a value before using it as an index. A wait entry holds only while its record
+ * is running. Times are CLOCK_MONOTONIC in nanoseconds. `version` changes when the layout does; read no version that
+ * the reader does not know. */
 #ifndef GYRE_PAGE_H
 #define GYRE_PAGE_H
 

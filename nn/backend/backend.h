@@ -1,13 +1,13 @@
-/* What a model computes with. One table per element type and kind of memory; modules, costs and optimisers go through
- * it, so that a table for GPU memory can stand beside the CPU's. Sizes are in elements unless a name says bytes;
- * matrices are row-major and dense. No function fails except alloc (NULL); all may be asynchronous with regard to the
- * host except download and those that return a value. */
+/* The operations with which a model computes. One table per element type and kind of memory. Modules, costs and
+ * optimisers use only the table, so that a table for GPU memory can stand beside the CPU's. Sizes are in elements
+ * unless a name says bytes. Matrices are row-major and dense. No function fails except alloc (NULL). All may be
+ * asynchronous with regard to the host, except download and the functions that return a value. */
 #ifndef GY_NN_BACKEND_H
 #define GY_NN_BACKEND_H
 
 #include <gyre/nn.h>
 
-/* What an optimiser's step needs beside the arrays; see nn.h for the formulas. */
+/* Arguments of an optimiser's step beside the arrays; see nn.h for the formulas. */
 struct gy_nn_update {
     double rate, scale, weight_decay, momentum, beta1, beta2, epsilon;
     double correction1, correction2; /* 1 − beta^steps */
@@ -27,8 +27,8 @@ struct gyre_nn_backend {
      * begins stride_… elements after the one before. */
     void (*gemm)(bool transpose_a, bool transpose_b, size_t m, size_t n, size_t k, double alpha, const void *a,
                  size_t stride_a, const void *b, size_t stride_b, double beta, void *c, size_t stride_c);
-    /* For a matrix that many products use: its packed form takes packed_size elements, pack makes it of op(b), which is k×n,
-     * and gemm_packed computes c[m×n] = a·op(b) + beta·c with beta 0 or 1. */
+    /* For a matrix that many products use. Its packed form takes packed_size elements. pack makes it of op(b), which
+     * is k×n. gemm_packed computes c[m×n] = a·op(b) + beta·c with beta 0 or 1. */
     size_t (*packed_size)(size_t n, size_t k);
     void (*pack)(bool transpose_b, size_t n, size_t k, const void *b, size_t stride_b, void *packed);
     void (*gemm_packed)(size_t m, size_t n, size_t k, const void *a, size_t stride_a, const void *packed, double beta,
@@ -85,7 +85,7 @@ struct gyre_nn_backend {
     void (*adam)(const struct gy_nn_update *u, size_t count, void *p, const void *g, void *m, void *v);
 };
 
-/* NULL for a type that has no table. */
+/* Returns the table of a type; NULL: none. */
 const struct gyre_nn_backend *gy_nn_backend_cpu(gyre_dtype dtype);
 
 #endif

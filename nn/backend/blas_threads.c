@@ -1,5 +1,5 @@
-/* Threads of BLAS times ranks that run on the same cores should not exceed these. Which ranks are on this host, the
- * communicator knows; LOCAL_WORLD_SIZE is torchrun's and gyre-run's. What somebody has asked for, by a call or in the
+/* The BLAS threads of all ranks on the same cores should not exceed these cores. The communicator knows the ranks of
+ * this host; LOCAL_WORLD_SIZE is set by torchrun and gyre-run. A number that was set by a call, or in the
  * environment that OpenBLAS reads, stays as it is. */
 #include "backend/openblas.h"
 
@@ -44,7 +44,7 @@ struct crowd {
     int apart;       /* ranks of this host that run on none of `cores` */
 };
 
-#define FARTHEST 256 /* a rank's place takes a pass over all ranks; who is farther away counts as one that shares */
+#define FARTHEST 256 /* a rank's place takes a pass over all ranks; a rank farther away counts as one that shares */
 
 /* A rank whose cores cannot be read (it is in another name space) is not apart. */
 static void look_at(struct crowd *crowd, int rank)
@@ -61,8 +61,9 @@ static void look_at(struct crowd *crowd, int rank)
     crowd->apart += CPU_COUNT(&theirs) == 0;
 }
 
-/* Ranks among which this one's cores are divided, itself included. LOCAL_WORLD_SIZE knows of more than a communicator that
- * is a part of the world; but a rank that has its cores for itself among all that it can see is bound to them. */
+/* Returns the number of ranks that share this rank's cores, itself included. LOCAL_WORLD_SIZE counts more ranks than
+ * a communicator that is a part of the world. But a rank that alone has its cores, among all ranks it sees, is bound
+ * to them. */
 static int count_sharers(struct crowd *crowd)
 {
     const char *text = getenv("LOCAL_WORLD_SIZE");

@@ -1,6 +1,6 @@
-/* exp, tanh, the logistic function and the normal distribution for float, as arithmetic without branches or calls, so that a
- * loop over them is one over vectors; libm's are a call per element. The coefficients are least-maximum fits of the
- * functions named, made for these intervals.
+/* exp, tanh, the logistic function and the normal distribution for float, as arithmetic without branches or calls, so
+ * that a loop over them is vectorised; libm needs a call per element. The coefficients are least-maximum fits of the
+ * named functions, made for these intervals.
  * Guarantee: within 3e-7 of the value, relatively (tests/nn/backend_test.c); NaN gives NaN; the same bits whatever the
  * width of the vectors, as contraction is off. */
 #ifndef GY_NN_BACKEND_CPU_FLOAT_H
@@ -10,8 +10,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* e^x = 2^n · e^r, |r| <= ln(2)/2. n is found by a sum whose last place is 1, so that its bits hold n. The argument is kept
- * within what gives normal numbers: 1.2e-38 to 1.7e38. */
+/* e^x = 2^n · e^r, |r| <= ln(2)/2. n is found by a sum whose last place is 1, so that its bits hold n. The argument
+ * is clamped to the range of normal results: 1.2e-38 to 1.7e38. */
 static inline float gy_nn_float_exp(float x)
 {
     const float shift = 12582912; /* 1.5 · 2^23 */

@@ -1,8 +1,9 @@
-/* The CPU's operations for one element type; included once for float and once for double by cpu_table.h, with
- *   REAL the type, NAME(x) the name of x for this type, GEMM the CBLAS function, FUSED(_mm256) the intrinsic function that
- *   multiplies and adds, EXP, TANH, LOGISTIC, NORMAL of cpu_float.h or libm, LOG and SQRT of libm.
- * Loops over elements are for the compiler to make vectors of. Sums of a row are made in a fixed number of lanes, so that
- * their bits do not depend on the width of the machine's vectors either. */
+/* The CPU's operations for one element type. cpu_table.h includes this file once for float and once for double,
+ * and defines
+ *   REAL the type, NAME(x) the name of x for this type, GEMM the CBLAS function, FUSED(_mm256) the intrinsic function
+ *   that multiplies and adds, EXP, TANH, LOGISTIC, NORMAL of cpu_float.h or libm, LOG and SQRT of libm.
+ * The compiler vectorises the loops over elements. Sums of a row use a fixed number of lanes, so that their bits do
+ * not depend on the vector width of the machine. */
 
 /* `LANES` partial results, and one of what lies at p + i. */
 typedef REAL NAME(lanes) __attribute__((vector_size(64), aligned(sizeof(REAL)), may_alias));
@@ -235,8 +236,8 @@ static void NAME(sgd)(const struct gy_nn_update *u, size_t count, void *p, const
     }
 }
 
-/* Four arrays at once, which a processor reads ahead no further than to the end of a page each: what comes after that is
- * asked for here. */
+/* Four arrays at once. The processor prefetches each only to the end of a page; the lines behind it are prefetched
+ * here. */
 #define BLOCK ((size_t)64)
 #define AHEAD ((size_t)512)
 static void NAME(adam)(const struct gy_nn_update *u, size_t count, void *p, const void *g, void *m, void *v)

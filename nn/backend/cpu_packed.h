@@ -5,8 +5,8 @@
  *     op(b)  k × n   | panel 0: k × PANEL, dense | panel 1 | … | the last, filled up with zeros |
  *     c      m × n   tiles of at most TILE rows and one panel, whose part of DEPTH rows stays in the innermost cache
  *
- * Every element of c is its own sum over k, in order, so its bits depend neither on m nor on the grid of threads. Where the
- * processor multiplies and adds with one rounding that is done: bits differ between instruction sets, as CBLAS's do. */
+ * Every element of c is its own sum over k, in order, so its bits depend neither on m nor on the grid of threads.
+ * Fused multiply-add is used where the processor has it, so bits differ between instruction sets, as CBLAS's do. */
 
 #if defined(__AVX512F__)
 #define VECTOR_BYTES 64
@@ -53,8 +53,8 @@ static void NAME(pack)(bool transpose, size_t n, size_t k, const void *b, size_t
     }
 }
 
-/* c, of `rows` rows and a whole panel, with depth products more in each element; `rows` is a constant where it is called, so
- * that the sums stay in registers. */
+/* Adds `depth` products to each element of c, which has `rows` rows and a whole panel. `rows` is a constant at the
+ * call, so that the sums stay in registers. */
 static inline __attribute__((always_inline)) void NAME(tile_of)(size_t rows, size_t depth, const REAL *a,
                                                                 size_t stride_a, const REAL *panel, bool adds, REAL *c,
                                                                 size_t stride_c)

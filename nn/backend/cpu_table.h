@@ -1,6 +1,6 @@
-/* The CPU's tables for one instruction set: included once by each cpu_ISA.c, which defines GY_NN_ISA and is compiled
- * for it. All of them give the same bits (but for what CBLAS does), as every operation is written element by element or
- * in lanes of a fixed number, and contraction is off. */
+/* The CPU's tables for one instruction set. Each cpu_ISA.c includes this file once, defines GY_NN_ISA and is
+ * compiled for that set. All tables give the same bits (except what CBLAS computes): every operation is written
+ * element by element or in a fixed number of lanes, and contraction is off. */
 #include "backend/cpu.h"
 #include "backend/cpu_float.h"
 #include "backend/thread_pool.h"

@@ -3,9 +3,9 @@
  *     caller    lock ─ generation + 1, wake ─ piece 0 ─ wait until left = 0 ─ unlock
  *     thread i         sleep until generation changes ─ piece i ─ left − 1, the last one wakes the caller
  *
- * Pieces are the same whoever computes them, so that results depend on the grid and never on time; in a child of a fork,
- * which has no such threads, the caller computes all of them. There are no threads until gyre_nn_set_threads asks for them.
- * `lock` guards all of the team but `turn`, which a caller holds for the whole of its job. */
+ * Pieces do not depend on the thread that computes them, so results depend on the grid and never on time. A child of
+ * a fork has no such threads; there the caller computes all pieces. There are no threads until gyre_nn_set_threads
+ * starts them. `lock` guards all of the team except `turn`, which a caller holds for the whole of its job. */
 #include "backend/thread_pool.h"
 
 #include "backend/openblas.h"

@@ -5,7 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* How a matrix product is cut: its rows (samples) into so many pieces, its columns (neurons) into so many. 1 × 1: not. */
+/* The division of a matrix product: its rows (samples) into so many pieces, its columns (neurons) into so many. 1 ×
+ * 1: no division. */
 struct gy_nn_grid {
     size_t rows, cols;
 };

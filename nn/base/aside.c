@@ -18,8 +18,8 @@ bool gy_aside_replaceable(const char *path)
     return stat(path, &there) != 0 || S_ISREG(there.st_mode) || S_ISDIR(there.st_mode);
 }
 
-/* /dev/stdout may be a regular file; a new one in its place would not be what the shell has opened. /dev/shm holds
- * ordinary files. */
+/* A regular file behind /dev/stdout is not replaced: a new file would not be the one that the shell has opened.
+ * /dev/shm holds ordinary files. */
 static bool is_special(const char *path)
 {
     return (strncmp(path, "/dev/", 5) == 0 && strncmp(path, "/dev/shm/", 9) != 0) || strncmp(path, "/proc/", 6) == 0 ||

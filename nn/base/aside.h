@@ -1,5 +1,5 @@
-/* A file that appears whole or not at all: PATH.new is written beside it, flushed, and renamed to PATH. For gyre-nn and the
- * tools; uses libc only. */
+/* A file that appears whole or not at all: PATH.new is written beside it, flushed, and renamed to PATH. For gyre-nn
+ * and the tools; uses libc only. */
 #ifndef GY_NN_ASIDE_H
 #define GY_NN_ASIDE_H
 
@@ -14,12 +14,12 @@ struct gy_aside {
     char *fresh; /* PATH.new, locked until close; NULL: `path` is a device or a pipe, and is written itself */
 };
 
-/* Whether a rename may put a new file at `path`: there is none, or a regular one, or a folder, which rename refuses. */
+/* True if a rename may put a new file at `path`: there is none, a regular one, or a folder, which rename refuses. */
 bool gy_aside_replaceable(const char *path);
 /* `aside` must not move until close. False: errno says why; EWOULDBLOCK: another process is writing the same file. */
 bool gy_aside_open(struct gy_aside *aside, const char *path);
-/* `good`: all was printed; else, and where flushing fails, PATH stays as it was and PATH.new is removed. Frees everything.
- * False: errno says why. */
+/* `good`: all was printed. Otherwise, and where flushing fails, PATH stays as it was and PATH.new is removed. Frees
+ * everything. False: errno says why. */
 bool gy_aside_close(struct gy_aside *aside, bool good);
 
 #endif

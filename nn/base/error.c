@@ -1,4 +1,4 @@
-/* One buffer per thread: a call that fails leaves its sentence there, a call that succeeds leaves it alone. */
+/* One buffer per thread: a call that fails writes its message there; a call that succeeds does not change it. */
 #include "base/error.h"
 
 #include <errno.h>

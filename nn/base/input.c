@@ -1,4 +1,4 @@
-/* open() of a FIFO waits until somebody opens its other end, for ever where nobody does; poll() can be bounded. */
+/* open() of a FIFO blocks until another process opens its other end, perhaps for ever. poll() can be bounded. */
 #include "base/input.h"
 
 #include <errno.h>

@@ -4,9 +4,9 @@
 
 #include <gyre/gyre.h>
 
-/* Collective, between stages in which one rank alone may fail: `status` is this rank's. Where ranks have failed, every other rank
- * gets the status of the lowest of them, and the sentence "rank R: " with that rank's; a rank that has failed keeps its own. comm
- * may be NULL. */
+/* Collective, between stages in which a single rank may fail: `status` is this rank's. If ranks have failed, every
+ * other rank gets the status of the lowest failed rank, and the message "rank R: " with that rank's. A rank that has
+ * failed keeps its own. comm may be NULL. */
 gyre_status gy_nn_agree_ready(gyre_comm *comm, gyre_status status);
 
 #endif

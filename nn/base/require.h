@@ -4,8 +4,8 @@
 
 #include <gyre/nn.h>
 
-/* Returns true if none of `count` pointers is NULL. Else writes the sentence "function: name is NULL" with the first such
- * pointer's name; `names` are those of all, separated by commas. */
+/* Returns true if none of `count` pointers is NULL. Else writes the message "function: name is NULL" with the first
+ * such pointer's name; `names` are those of all, separated by commas. */
 bool gy_nn_require(const char *function, const char *names, size_t count, const void *const *pointers);
 
 #define GY_NN_GIVEN(...)                                                                               \

@@ -1,6 +1,6 @@
-/* Whole files into memory. zlib reads plain files as they are, so .gz needs no second path. The size is bounded while
- * reading, by GY_NN_LARGEST_FILE and by half of the machine's memory: a packed file may unpack to anything, and a pipe may
- * never end. A device is refused. */
+/* Reads whole files into memory. zlib reads plain files as they are, so .gz needs no second path. The size is
+ * bounded while reading, by GY_NN_LARGEST_FILE and by half of the machine's memory: a packed file may unpack to any
+ * size, and a pipe may never end. A device is refused. */
 #include "base/error.h"
 #include "base/input.h"
 #include "data/dataset.h"

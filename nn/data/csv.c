@@ -1,9 +1,10 @@
-/* Comma-separated values as RFC 4180 describes them, read by libcsv: one sample per record, the label in the last column. Fields
- * may be quoted, with separators, line ends and doubled quotes inside. The separator is that of comma, semicolon and tab which
- * the first line has most of. Empty lines and lines that begin with # between records are skipped, and so is a byte order mark.
- * The text is read twice: to count records and columns, then to fill the data set, so nothing is allocated before its size is
- * known. A first record of which no field is a number is a header. Where the first sample's label is no number, labels are names,
- * and the classes are the names in the order of their bytes. */
+/* Comma-separated values as RFC 4180 describes them, read by libcsv: one sample per record, the label in the last
+ * column. Fields may be quoted, with separators, line ends and doubled quotes inside. The separator is comma,
+ * semicolon or tab: the one most frequent in the first line. Between records, empty lines and lines that begin with
+ * # are skipped, and so is a byte order mark. The text is read twice: to count records and columns, then to fill the
+ * data set. So nothing is allocated before its size is known. A first record of which no field is a number is a
+ * header. If the first sample's label is no number, labels are names, and the classes are the names in the order of
+ * their bytes. */
 #include "base/error.h"
 #include "base/plain.h"
 #include "data/dataset.h"

@@ -1,10 +1,10 @@
 /* Sessions with a planted structure, drawn from a seed, for models that recommend.
  *
- * Items fall into CATEGORIES categories, item i into i mod CATEGORIES; so do features. A user has a favourite category,
- * which the features tell: most of that category's are set, and few of the others. A session is items at random, exactly
- * one of which is of the favourite category, at a random place; what comes next is that item's successor in its category,
- * but in one of NOISE sessions any item. So neither the session nor the features alone tell the answer, and an answer
- * should rest on that one item. sessions_cause finds it again. */
+ * Items fall into CATEGORIES categories, item i into i mod CATEGORIES; so do features. A user has a favourite
+ * category, which the features tell: most features of that category are set, and few of the others. A session is
+ * items at random, exactly one of which is of the favourite category, at a random place. The next item is the
+ * successor of that item in its category; in one of NOISE sessions it is any item. So neither the session nor the
+ * features alone tell the answer, and an answer should rest on that one item. sessions_cause finds it again. */
 #include "base/error.h"
 #include "base/random.h"
 #include "base/require.h"

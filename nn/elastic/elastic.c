@@ -1,27 +1,27 @@
-/* Training that outlives its ranks: a death costs the step in flight. And takes in others.
+/* Training that continues without failed ranks, and lets others join. A death costs the step in flight.
  *
- *     step t ─ failure anywhere ─▶ revoke ─▶ agree: "not done" ─▶ shrink ─▶ align ─▶ step t again, with those who are left
- *     part of the run done ──────────────▶ agree: "done", if all say so
+ *     step t ─ failure anywhere ─▶ revoke ─▶ agree: "not done" ─▶ shrink ─▶ align ─▶ step t again, with the ranks left
+ *     part of the run done ──────────────▶ agree: "done", if all ranks report it
  *
- * Each rank keeps the state after its last complete step: parameters, the optimiser's state, position. What is half done
- * is thrown away. Of two ranks that are left neither can be more than one step ahead, since the sum at a step's end needs
- * everyone; where one is, all take over its state, and where nobody is, each goes back to its own. Either way all have the
- * same bits, which the hash compares. So a step counts if one rank that is left has completed it, and then for everybody.
+ * Each rank keeps the state after its last complete step: parameters, the optimiser's state, position. A step half done
+ * is discarded. Of the ranks left, none can be more than one step ahead of another, since the sum at a step's end needs
+ * every rank. If one rank is ahead, all take over its state. If none is, each returns to its own. Either way all have
+ * the same bits, which the hash compares. So a step counts for all ranks if one rank that is left has completed it.
  *
- * Parts (an epoch with its report and checkpoint, the end of the run) close with an agreement, to which a rank whose part
- * failed comes as well, early: whoever calls agree meets everybody else there, and no rank takes for done what another has
- * to repeat.
+ * Parts (an epoch with its report and checkpoint, the end of the run) close with an agreement. A rank whose part
+ * failed calls it early. All ranks meet in that agreement, so no rank takes for done what another has to repeat.
  *
- * Strategies whose ranks train apart have no such state after each step, but after their exchange (the hook `common`): what
- * is said of a step above is then said of all steps since the exchange before. What a rank has for itself, its optimiser's
- * state too, begins anew with every membership, so that the bits depend on nothing but how many ranks there were when.
+ * Strategies whose ranks train apart have such a state only after their exchange (the hook `common`). All that is said
+ * of a step above then holds for all steps since the last exchange. A rank's local state, its optimiser's state too,
+ * begins anew with every membership. So the bits depend only on the number of ranks at each step.
  *
- * Joiners stand at rank 0's door. Now and then the sum at the end of a step says that it is time to look, everyone grows,
- * and what follows is the same as after a failure: joiners have no state, and get that of who has.
+ * Joiners wait at rank 0's listener. At intervals the sum at the end of a step says that it is time to check for
+ * joiners, and all ranks call grow. The rest is as after a failure: joiners have no state, and get that of a rank that
+ * has it.
  *
- * Data. Position counts the samples of an epoch that are used, and a batch is divided over the ranks there are, so that
- * after a change the next batch begins behind the last complete one, and is divided anew. Nothing is lost or used twice;
- * gy_nn_elastic_count adds up the rows that ranks have computed, and ends the run if they are not the batch.
+ * Data. Position counts the used samples of an epoch, and a batch is divided over the ranks of the moment. So after a
+ * change the next batch begins behind the last complete one, and is divided anew. No sample is lost or used twice.
+ * gy_nn_elastic_count adds up the rows that ranks have computed, and ends the run if the sum is not the batch.
  *
  * Invariant: `valid` state changes only when a step is complete, or when all of a newer state has arrived. */
 #include "elastic/elastic.h"
@@ -33,7 +33,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How much of the run a rank has: nothing; what it begins with, like others who were there then; all up to a step. */
+/* How much of the run a rank has: nothing; the initial state, like others that were there then; the state up to a
+ * step. */
 enum { NOTHING, BEGINNING, STEPS };
 
 gyre_status gy_nn_elastic_align(struct gy_nn_elastic *elastic, gyre_comm *comm)
@@ -104,13 +105,13 @@ gyre_status gy_nn_elastic_reform(struct gy_nn_elastic *elastic, gyre_comm *comm)
     return status;
 }
 
-/* Whether those who are left may go on: somebody is gone, or a connection. */
+/* True if the ranks that are left may go on: a rank or a connection has been lost. */
 static bool survivable(gyre_status status)
 {
     return (status >= GYRE_PEER_DEAD && status <= GYRE_PEER_LEFT) || status == GYRE_CORRUPTED || status == GYRE_REVOKED;
 }
 
-/* Until those who are left are together with one state. Who dies meanwhile makes another round. */
+/* Repeats until the ranks that are left are together with one state. A death meanwhile causes another round. */
 static gyre_status recover(struct gy_nn_elastic *elastic)
 {
     gyre_status status;
@@ -155,7 +156,7 @@ gyre_status gy_nn_elastic_settle(struct gy_nn_elastic *elastic, gyre_status stat
     return status;
 }
 
-/* Rank 0's clock decides, and the sum tells everyone. */
+/* Rank 0's clock decides, and the sum tells all ranks. */
 static bool time_to_look(struct gy_nn_elastic *elastic)
 {
     const struct gyre_nn_run *run = elastic->run;
@@ -167,7 +168,7 @@ static bool time_to_look(struct gy_nn_elastic *elastic)
     return true;
 }
 
-/* Nobody has failed: there was only too little of something to let others in, on this rank or on another. */
+/* No rank has failed: a resource was too short to let others join, on this rank or on another. */
 static bool harmless(gyre_status status)
 {
     return status == GYRE_NO_MEMORY || status == GYRE_NO_DESCRIPTORS || status == GYRE_SYSTEM;
@@ -179,7 +180,7 @@ gyre_status gy_nn_elastic_grow(struct gy_nn_elastic *elastic)
     if (!elastic->look)
         return GYRE_SUCCESS;
     gyre_status status = gyre_comm_grow(*elastic->comm, 0, 0, &next);
-    if (harmless(status)) /* the next look may be luckier; whom the others have left behind, the next step tells */
+    if (harmless(status)) /* the next check may succeed; the next step reports an exclusion of this rank */
         return GYRE_SUCCESS;
     if (status != GYRE_SUCCESS)
         return gy_nn_fail_comm(status, *elastic->comm, "looking for newcomers");
@@ -191,7 +192,7 @@ gyre_status gy_nn_elastic_grow(struct gy_nn_elastic *elastic)
     return gy_nn_elastic_reform(elastic, next);
 }
 
-/* Collective: the cost since the last count, and whether it is time to look for newcomers. */
+/* Collective: the cost since the last count, and whether it is time to check for joiners. */
 static gyre_status add_up(struct gy_nn_elastic *elastic, bool look, double *cost_p)
 {
     const struct gyre_nn_run *run = elastic->run;

@@ -1,5 +1,5 @@
-/* What a training run needs to outlive its ranks: the state after the last step that was completed, and how those who are
- * left come to it. Used by train.c; replay.c repeats a run's memberships. */
+/* What a training run needs to survive failed ranks: the state after the last complete step, and how the ranks that
+ * are left reach it. Used by train.c; replay.c repeats a run's memberships. */
 #ifndef GY_NN_ELASTIC_H
 #define GY_NN_ELASTIC_H
 
@@ -10,7 +10,7 @@ enum { GY_NN_KEPT_BEST = 3, GY_NN_KEPT };
 
 struct gy_nn_elastic {
     struct gyre_nn_elastic how;
-    gyre_comm **comm; /* the caller's: always the communicator of those who are left; NULL in it: one rank */
+    gyre_comm **comm; /* the caller's: always the communicator of the ranks that are left; NULL in it: one rank */
     struct gyre_nn_run *run;
     const char *resume; /* a file that the run begins with, or NULL */
     void *best;         /* the run's: gy_nn_best.params, or NULL */
@@ -28,53 +28,53 @@ struct gy_nn_elastic {
     /* Since the last count: of this rank, and rows of all. */
     double cost;
     size_t rows, global_rows;
-    int64_t looked; /* when rank 0 last asked everyone to look for joiners */
+    int64_t looked; /* when rank 0 last asked all ranks to check for joiners */
     bool look;      /* it has, in the step that is being computed */
     /* Of a replay. */
-    gyre_comm *part; /* those who take part; NULL: none was made yet */
+    gyre_comm *part; /* the ranks that take part; NULL: none was made yet */
     size_t turn;     /* of the replay's memberships: the next */
     bool idle;       /* this rank is none of them */
 };
 
-/* `run` is open, of one rank. The lowest rank that has been there from the beginning begins the run, or resumes it, and hands
- * it to the others. Collective. close does not end the run. */
+/* `run` is open, of one rank. The lowest rank that was there from the beginning begins or resumes the run, and sends
+ * its state to the others. Collective. close does not end the run. */
 gyre_status gy_nn_elastic_open(struct gy_nn_elastic *elastic, struct gyre_nn_run *run,
                                struct gyre_nn_position *position);
 void gy_nn_elastic_close(struct gy_nn_elastic *elastic);
 
-/* At the end of a step. Where one may go back to it, `complete`, collective: the cost of all ranks' rows since the count
- * before, and proof that these are each row of the batches once. Else 0. */
+/* At the end of a step. Where the run may return to this step (`complete`), collective: gives the cost of all ranks'
+ * rows since the last count, and checks that they are each row of the batches once. Otherwise gives 0. */
 gyre_status gy_nn_elastic_count(struct gy_nn_elastic *elastic, struct gyre_nn_step *step);
 /* Collective: the cost of what has not been counted yet. */
 gyre_status gy_nn_elastic_gather(struct gy_nn_elastic *elastic, double *cost_p);
-/* Collective, behind a step that is complete: lets in who wants to join, where the step's count has said that it is time. */
+/* Collective, after a complete step: lets processes join, if the step's count has said that it is time. */
 gyre_status gy_nn_elastic_grow(struct gy_nn_elastic *elastic);
-/* This step is complete on this rank: what it goes back to from now on. */
+/* Saves the state after this step, which is complete on this rank. */
 gyre_status gy_nn_elastic_save(struct gy_nn_elastic *elastic, const struct gyre_nn_position *position);
 
-/* Collective: rank 0 writes the state to `path`, every rank learns whether it could. Of ranks that train apart it is the state
- * after the last exchange, for any number of ranks, unless the run is over and its best parameters stand. */
+/* Collective: rank 0 writes the state to `path`, and every rank gets the result. If ranks train apart it is the
+ * state after the last exchange, for any number of ranks, unless the run is over and its best parameters stand. */
 gyre_status gy_nn_elastic_checkpoint(struct gy_nn_elastic *elastic, const char *path,
                                      const struct gyre_nn_position *position, const struct gy_nn_best *best);
 
-/* The end of a part of the run, in success or failure: everyone who is left comes here. *done_p: it has succeeded on all
- * of them. Otherwise those who are left are a new communicator, all with the state after the last complete step, and
- * *position_p says which. */
+/* The end of a part of the run, in success or failure: every rank that is left calls it. *done_p: it has succeeded
+ * on all of them. Otherwise the ranks that are left are a new communicator, all with the state after the last
+ * complete step, which *position_p names. */
 gyre_status gy_nn_elastic_settle(struct gy_nn_elastic *elastic, gyre_status status, struct gyre_nn_position *position_p,
                                  bool *done_p);
 
-/* The run goes on with the ranks of `comm`, all of them with the state of who has most of it. */
+/* Continues the run with the ranks of `comm`, all with the most advanced state among them. */
 gyre_status gy_nn_elastic_reform(struct gy_nn_elastic *elastic, gyre_comm *comm);
-/* Lets go of the communicator that the run has used. */
+/* Releases the communicator that the run has used. */
 void gy_nn_elastic_leave(struct gy_nn_elastic *elastic);
-/* All ranks of `comm` get the state of the one that has most of it, or go back to their own where all have the same. */
+/* All ranks of `comm` get the most advanced state among them, or return to their own if all have the same. */
 gyre_status gy_nn_elastic_align(struct gy_nn_elastic *elastic, gyre_comm *comm);
 
 /* ---- snapshot.c ---- */
 
 gyre_status gy_nn_elastic_make_memory(struct gy_nn_elastic *elastic);
 void gy_nn_elastic_free_memory(struct gy_nn_elastic *elastic);
-/* Is what all ranks have alike enough to go on from here? */
+/* True if the state that all ranks have alike is enough to continue from here. */
 bool gy_nn_elastic_settled(const struct gyre_nn_run *run);
 /* Copies the strategy's arrays that are kept: into what is saved, or back. */
 gyre_status gy_nn_elastic_copy_arrays(struct gy_nn_elastic *elastic, bool back);
@@ -87,9 +87,9 @@ gyre_status gy_nn_elastic_begin(struct gy_nn_elastic *elastic);
 
 /* ---- replay.c ---- */
 
-/* Whether the next membership begins before this step; makes the change, on all ranks of the world: a rank that takes no
- * part stays inside until it does, or all changes are over. The end: everyone has the model, as those who take part show it,
- * and the result. */
+/* True if the next membership begins before this step. Makes the change, on all ranks of the world. A rank that
+ * takes no part stays inside until it does, or all changes are over. At the end all ranks have the result and the
+ * model, as the ranks that take part show it. */
 bool gy_nn_replay_due(const struct gy_nn_elastic *elastic, const struct gyre_nn_position *position);
 gyre_status gy_nn_replay_turn(struct gy_nn_elastic *elastic, struct gyre_nn_position *position_p);
 gyre_status gy_nn_replay_end(struct gy_nn_elastic *elastic, struct gyre_nn_train_result *result);

@@ -1,11 +1,11 @@
-/* What an elastic run goes back to: kept beside what is live, handed from rank to rank, written to files.
+/* The state to which an elastic run returns: kept beside the live state, sent from rank to rank, written to files.
  *
  *     live ──save──▶ saved ──restore, copy_arrays──▶ live          spread: saved on one rank ──▶ live ──▶ saved, on all
  *
- * Of strategies whose ranks train apart it is what all have alike after an exchange: the parameters that the hook `common`
- * writes, and the replicated arrays; the optimiser's state begins anew. The best parameters so far, which all ranks have alike
- * anyway, go the same way, so that who joins knows them too.
- * Invariant: what is saved changes only as a whole: when a step is complete here, or all of another rank's has arrived. */
+ * For strategies whose ranks train apart it is what all have alike after an exchange: the parameters that the hook
+ * `common` writes, and the replicated arrays. The optimiser's state begins anew. The best parameters so far, which
+ * all ranks have alike, go the same way, so that a joiner has them too. Invariant: the saved state changes only as a
+ * whole: when a step is complete here, or all of another rank's has arrived. */
 #include "elastic/elastic.h"
 
 #include "base/error.h"
@@ -19,7 +19,7 @@ static size_t state_bytes(const struct gyre_nn_run *run)
     return gyre_nn_param_count(run->model) * gyre_dtype_size(gyre_nn_dtype(run->model));
 }
 
-/* Do ranks train apart, and have the optimiser's state each for itself? */
+/* True if ranks train apart, each with its own optimiser's state. */
 static bool apart(const struct gyre_nn_run *run)
 {
     return run->strategy->common != NULL;
@@ -72,7 +72,7 @@ gyre_status gy_nn_elastic_save(struct gy_nn_elastic *elastic, const struct gyre_
     return GYRE_SUCCESS;
 }
 
-/* What a rank has for itself begins anew. */
+/* Begins the local state of a rank anew. */
 static void forget_optimizer(const struct gyre_nn_run *run)
 {
     for (int slot = 0; slot < 2 && apart(run); slot++)
@@ -151,8 +151,8 @@ gyre_status gy_nn_elastic_begin(struct gy_nn_elastic *elastic)
     return status;
 }
 
-/* The state to go back to, in the file of a run of one rank: whoever resumes it, on whatever number of ranks, begins there. The
- * model's place is needed for what a file says of a model. */
+/* Writes the saved state as the file of a run of one rank. A run of any number of ranks can resume from it. The
+ * model's memory is needed for the description of the model in the file. */
 static gyre_status write_file(struct gy_nn_elastic *elastic, const char *path, const struct gyre_nn_position *position,
                               const struct gy_nn_best *best)
 {

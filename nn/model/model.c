@@ -1,8 +1,8 @@
 /* A model's life, and forward and backward over its modules.
  * Invariant: backward finishes gradients from the arena's end downwards, so after a module with parameters everything
  * at or above its offset is final; that is what `passed` announces, before the gradient goes on to the module below.
- * Whoever is given parameters, gradients or what belongs to them finds them settled: a forward settles module by module,
- * and everything before it returns, the rest by gyre_nn_settle. */
+ * Parameters, gradients and what belongs to them are settled before a caller gets them. A forward settles module by
+ * module, and everything before it returns; gyre_nn_settle does the rest. */
 #include "model/model.h"
 
 #include "base/error.h"

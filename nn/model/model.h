@@ -57,7 +57,7 @@ struct gyre_nn_model {
     struct gy_nn_draw draw;
     char alphabet[2 * 256 + 1]; /* of text: the byte of each class, in hexadecimal; empty: there is none */
     gyre_nn_trace *trace;
-    /* Set while parameters still have to move (sync.c): moves [first, first + count), for who is about to use them. */
+    /* Set while parameters still have to move (sync.c): moves [first, first + count) before they are used. */
     gyre_status (*settle)(void *user, size_t first, size_t count);
     void *settle_user;
 };
@@ -74,10 +74,10 @@ gyre_status gy_nn_layout_make(gyre_nn_model *model);
  * rounding only. */
 void gy_nn_layout_initialize(const gyre_nn_model *model, uint64_t seed);
 
-/* Of modules [first, last), as gyre_nn_forward, …_evaluate and …_backward of the whole model. x is value `first`; NULL: it
- * is in tape->outside, as are other values from below, or nobody needs it. backward: dy, the gradient of value `last`, or
- * NULL where evaluate has just left it or gy_nn_range_gradient has given all; *dx_p (or NULL) gets that of value `first`,
- * which stays until the next backward or evaluate. */
+/* As gyre_nn_forward, …_evaluate and …_backward, for modules [first, last). x is value `first`; NULL: tape->outside
+ * has it, as it has other values from below, or no module needs it. backward: dy is the gradient of value `last`;
+ * NULL where evaluate has just left it or gy_nn_range_gradient has given all. *dx_p (or NULL) gets the gradient of
+ * value `first`, valid until the next backward or evaluate. */
 gyre_status gy_nn_range_forward(gyre_nn_model *model, struct gy_nn_tape *tape, size_t first, size_t last, const void *x,
                                 size_t samples, const void **outputs_p);
 gyre_status gy_nn_range_evaluate(gyre_nn_model *model, struct gy_nn_tape *tape, const int32_t *labels,

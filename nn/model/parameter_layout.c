@@ -68,7 +68,7 @@ static gyre_status assign_slots(gyre_nn_model *model, bool *taken)
             else if (value > 0 && !adds)
                 model->slot_of[value] = take_slot(model, taken, size);
         }
-        if (model->slot_of[i + 1] == NO_SLOT) /* nobody uses it */
+        if (model->slot_of[i + 1] == NO_SLOT) /* no module uses it */
             return gy_nn_fail(GYRE_INVALID_ARGUMENT, "nothing uses the output of module %zu, a %s", i,
                               model->modules[i].ops->name);
         taken[model->slot_of[i + 1]] = false;

@@ -1,6 +1,6 @@
-/* A part of a model between two places. A place may be cut if the modules above it use no value from below but the last one,
- * the model's input, and what branches before it ended with: a residual connection therefore stays inside a stage, and so
- * does a branch from its beginning at the input. Which values go from stage to stage is the caller's to arrange. */
+/* A part of a model between two places. A place may be cut if the modules above it use from below only the last
+ * value, the model's input, and the ends of earlier branches. So a residual connection stays inside a stage, and so
+ * does a branch from its beginning at the input. The caller arranges which values go from stage to stage. */
 #include "base/error.h"
 #include "base/require.h"
 #include "model/model.h"
@@ -21,7 +21,7 @@ size_t gyre_nn_module_count(const gyre_nn_model *model)
     return model->nmodules;
 }
 
-/* Whether value `value` is the end of a branch: the module above it begins anew at the model's input, and none up to
+/* True if value `value` is the end of a branch: the module above it begins anew at the model's input, and none up to
  * `place` takes anything from below it. */
 static bool branch_ended(const gyre_nn_model *model, size_t value, size_t place)
 {

@@ -1,5 +1,5 @@
-/* The front listener's chain: a list of modules from the last down to the input, turned into a model by gyre_nn_new.
- * A failure frees the chain and gives NULL, which every later call passes on. */
+/* The chain of layers: a list of modules from the last down to the input, from which gyre_nn_new makes a model. A
+ * failure frees the chain and gives NULL, which every later call passes on. */
 #include "base/error.h"
 #include "base/require.h"
 #include "model/model.h"

@@ -5,15 +5,15 @@
  *     buckets                |  2            |     1           |   0    |     contiguous ranges, numbered from the end
  *     backward        <───────────────────────────────────────────────       passes lower edges in this order
  *
- * A bucket leaves, by an in-place all-reduce, as soon as backward has passed its lower edge and those before it in `order`
- * have left. The order is a function of the number of buckets alone, so that ranks always agree on the sequence of
- * collectives; no order changes a bit of the sums. Between layers gyre makes progress. Then, one of two:
+ * A bucket leaves, by an in-place all-reduce, as soon as backward has passed its lower edge and the buckets before it
+ * in `order` have left. The order is a function of the number of buckets alone, so ranks always agree on the sequence
+ * of collectives. No order changes a bit of the sums. Between layers gyre makes progress. Then, one of two:
  *
  *   at once   order is by index; `finish` waits for bucket 0, moves its parameters, waits for bucket 1, …
- *   ahead     `finish` waits for nothing. The next forward, before each module, waits for the buckets that hold the module's
- *             parameters, and moves these: what is left of the communication hides behind forward as well. Forward needs
- *             first what backward made last, so nothing may queue before that: every third bucket is held back until
- *             backward is over, which leaves the links a third of slack until then, and leaves in forward's order.
+ *   ahead     `finish` does not wait. The next forward, before each module, waits for the buckets with the module's
+ *             parameters, and moves these. So the rest of the communication hides behind forward as well. Forward needs
+ *             first what backward made last, and that must not queue. So every third bucket is held back until backward
+ *             is over, which leaves the links a third of slack until then. Held buckets leave in forward's order.
  *
  *     order, 9 buckets    1 2 4 5 7 8 │ 6 3 0           8, made last, is needed first; 3 when forward has come half-way
  *
@@ -48,8 +48,8 @@ struct gyre_nn_sync {
     gyre_status status; /* first failure since begin: the backward callback cannot return one */
 };
 
-/* Ahead, every which bucket is held back; none of the first quarter of the arena, which forward would have to wait for: it
- * takes half as long for a bucket as links that are as slow as backward. */
+/* Ahead: every HOLD_EVERY-th bucket is held back. None is in the first quarter of the arena, for which forward would
+ * have to wait: forward takes half as long for a bucket as links that are as slow as backward. */
 enum { HOLD_EVERY = 3 };
 
 /* 64-bit words travel as pairs of int32, bit for bit. */
@@ -177,7 +177,7 @@ static void arrive(gyre_nn_sync *sync, size_t index, gyre_status status)
     bucket->arrived = true;
 }
 
-/* Who has arrived, in the order in which they left, up to the first that has not. */
+/* Advances over the buckets that have arrived, in the order in which they left, up to the first that has not. */
 static void look(gyre_nn_sync *sync)
 {
     while (sync->status == GYRE_SUCCESS && sync->seen < sync->started) {
@@ -266,8 +266,8 @@ static bool move_another(gyre_nn_sync *sync)
     return false;
 }
 
-/* The model's settle, ahead: parameters [first, first + count) have moved when it returns. A failure stays, for whoever asks
- * next, until detach. */
+/* The model's settle, ahead: parameters [first, first + count) have moved when it returns. A failure is kept for
+ * every later call until detach. */
 static gyre_status settle(void *user, size_t first, size_t count)
 {
     gyre_nn_sync *sync = user;

@@ -11,8 +11,8 @@ struct gyre_nn_optimizer {
     uint64_t steps;
 };
 
-/* Whether its state is of all of the model's parameters, as who writes, reads or sends it in whole takes it to be; `what` could not
- * be done with another. NULL is fine. */
+/* True if the state is of all of the model's parameters, as writing, reading or sending it as a whole requires.
+ * Otherwise the message says that `what` could not be done. NULL is fine. */
 gyre_status gy_nn_optimizer_check_whole(const gyre_nn_optimizer *optimizer, const gyre_nn_model *model,
                                         const char *what);
 #endif

@@ -238,8 +238,8 @@ static gyre_status read_position(const struct gy_st_file *file, const char *path
     return status;
 }
 
-/* Kinds of the same number of arrays would go on with each other's. Where the state is among a strategy's arrays, files of before
- * its kind was written down ask for nothing. */
+/* Optimisers of different kinds may have the same number of arrays and must not use each other's. Where the state is
+ * among a strategy's arrays, files from before the kind was written are not checked. */
 static gyre_status check_optimizer(const struct gy_st_file *file, const char *path, const gyre_nn_optimizer *optimizer,
                                    const struct beside *beside, uint64_t *steps)
 {
@@ -274,7 +274,8 @@ static gyre_status check_strategy(const struct gy_st_file *file, const char *pat
     return GYRE_SUCCESS;
 }
 
-/* A class of one text is another byte of the other. Who has no text, and files of before it was written down, ask for nothing. */
+/* The same class may stand for different bytes in two texts. A model without text, and files from before the
+ * alphabet was written, are not checked. */
 static gyre_status check_alphabet(const struct gy_st_file *file, const char *path, const gyre_nn_model *model)
 {
     const char *theirs = gy_st_metadata(file, "alphabet");
@@ -285,8 +286,8 @@ static gyre_status check_alphabet(const struct gy_st_file *file, const char *pat
                       path, strlen(theirs) / 2, strlen(model->alphabet) / 2);
 }
 
-/* A model that has no text of its own yet is of the file's from now on, so that what it writes says so. What no gyre_nn wrote is
- * left. */
+/* A model without text of its own gets the file's alphabet, and writes it from now on. An alphabet that gyre_nn did
+ * not write is ignored. */
 static void take_alphabet(const struct gy_st_file *file, gyre_nn_model *model)
 {
     const char *theirs = gy_st_metadata(file, "alphabet");
@@ -322,8 +323,9 @@ static gyre_status refuse_shape(const char *path, const struct gy_st_tensor *min
                       mine->name, shape_text(theirs, there), shape_text(mine, here));
 }
 
-/* What the file has and this run has not would be lost: a layer, or an exchange that was under way. The best model so far may
- * be, for a run without patience. Who asks for the model alone (`whole` false) has no use for a strategy's arrays. */
+/* Arrays of the file that this run does not have would be lost: a layer, or an exchange under way. Only the best
+ * model so far may be lost, in a run without patience. A call for the model alone (`whole` false) does not need a
+ * strategy's arrays. */
 static gyre_status check_rest(const struct gy_st_file *file, const char *path, const struct gy_st_tensor *mine,
                               size_t n, bool whole)
 {

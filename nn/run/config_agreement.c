@@ -1,8 +1,9 @@
-/* What all ranks of a run pass alike, compared before the first step. Ranks that want different runs would else train
- * something that none of them wants, part in the middle with a sentence about collectives, or wait for messages that
- * nobody sends. What is long, the model's modules and the data, is compared by its hash, which is taken here and nowhere
- * else: once in a run each rank reads its data from beginning to end. Every rank has all of the model and of the data,
- * whatever part of them its strategy has it compute. Not compared are first parameters, which rank 0 gives to all. */
+/* Compares, before the first step, what all ranks of a run must pass alike. Otherwise ranks with different settings
+ * would train a model that no setting describes, fail in the middle with a message about collectives, or wait for
+ * messages that are never sent. Long inputs, which are the model's modules and the data, are compared by their hash.
+ * The hash is taken only here: once in a run each rank reads its data from beginning to end. Every rank has the
+ * whole model and the whole data, whatever part of them its strategy makes it compute. The first parameters are not
+ * compared, as rank 0 sends them to all ranks. */
 #include "run/config_agreement.h"
 
 #include "base/error.h"
@@ -88,7 +89,7 @@ static uint64_t hash_name(const char *name, uint64_t before)
     return XXH3_64bits_withSeed(name, strlen(name), before);
 }
 
-/* Field by field: between them the struct has bytes that are anything. */
+/* Field by field: the padding of the struct has undefined bytes. */
 static uint64_t hash_settings(const struct gy_nn_config *c, uint64_t before)
 {
     const uint64_t all[] = {c->outputs, c->symbols, c->heads,      bits(c->rate),    c->causal,
@@ -134,7 +135,7 @@ static uint64_t hash_names(const gyre_nn_dataset *data)
     return hash;
 }
 
-/* A model that learns without labels does not look at them. */
+/* A model that learns without labels ignores them. */
 static void put_data(const gyre_nn_model *model, const gyre_nn_dataset *data, uint64_t words[DATA_FIELDS])
 {
     size_t labels = gy_nn_labelled(model) ? data->samples * data->steps : 0;
@@ -155,7 +156,7 @@ static void put_data(const gyre_nn_model *model, const gyre_nn_dataset *data, ui
     memcpy(words, all, sizeof(all));
 }
 
-/* Of a strategy that will be refused nothing is read. */
+/* Nothing is read of a strategy that will be refused. */
 static void put_strategy(const struct gyre_nn_train_options *o, uint64_t words[2])
 {
     double values[GYRE_NN_MOST_SETTINGS] = {0};

@@ -113,7 +113,7 @@ void gyre_nn_run_hide(struct gyre_nn_run *run)
     run->shown = NULL;
 }
 
-/* What every rank should have the same bits of. */
+/* The state of which every rank should have the same bits. */
 static gyre_status hash_state(struct gyre_nn_run *run, uint64_t *hash_p)
 {
     struct gyre_nn_array arrays[GYRE_NN_MOST_ARRAYS];

@@ -155,8 +155,8 @@ static bool is_finite(const gyre_nn_model *model)
     return i == count;
 }
 
-/* On rank 0, between show and hide. A run that has diverged does not write over the checkpoint of before; but one with patience
- * that has seen a good model will come to it. */
+/* On rank 0, between show and hide. A run that has diverged does not overwrite the checkpoint of before. A run with
+ * patience that has seen a good model will return to that one, and writes. */
 static gyre_status write_model(struct gyre_nn_run *run, const char *path, const struct gyre_nn_position *position,
                                const struct gy_nn_best *best, struct state *state)
 {

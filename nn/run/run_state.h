@@ -12,22 +12,22 @@ struct gy_nn_best {
     bool stands;  /* the run is over: they are its model */
 };
 
-/* gyre_nn_run_save and gyre_nn_run_resume. Where the best stands it is written as the model. A file without the best, of
- * a run that had no patience, gives a position that has seen no loss yet. */
+/* gyre_nn_run_save and gyre_nn_run_resume. Where the best stands it is written as the model. A file without the
+ * best, from a run without patience, gives a position that has seen no loss yet. */
 gyre_status gy_nn_run_save(struct gyre_nn_run *run, const char *path, const struct gyre_nn_position *position,
                            const struct gy_nn_best *best);
 gyre_status gy_nn_run_resume(struct gyre_nn_run *run, const char *path, const struct gy_nn_best *best,
                              struct gyre_nn_position *position_p);
 
-/* checkpoint.c: as gyre_nn_checkpoint_write_arrays and …_read_arrays, of a run: its kind of optimiser is written and compared also
- * where the optimiser's state is among the arrays. Not collective. */
+/* checkpoint.c: as gyre_nn_checkpoint_write_arrays and …_read_arrays, for a run: the optimiser's kind is written and
+ * compared also where the optimiser's state is among the arrays. Not collective. */
 gyre_status gy_nn_checkpoint_write_run(const char *path, const struct gyre_nn_run *run,
                                        const struct gyre_nn_position *position, const struct gyre_nn_array *arrays,
                                        size_t narrays);
 gyre_status gy_nn_checkpoint_read_run(const char *path, struct gyre_nn_run *run, struct gyre_nn_position *position_p,
                                       const struct gyre_nn_array *arrays, size_t narrays);
-/* checkpoint.c: the data's classes are bytes of text, or are not. Checkpoints of the model say so from now on, and one of other
- * text is refused. */
+/* checkpoint.c: tells whether the data's classes are bytes of text. Checkpoints of the model contain that from now
+ * on, and a checkpoint of another text is refused. */
 void gy_nn_note_alphabet(gyre_nn_model *model, const gyre_nn_dataset *data);
 
 #endif

@@ -74,7 +74,8 @@ static bool equals(const char *name, const char *word, size_t length)
     return strlen(name) == length && memcmp(name, word, length) == 0;
 }
 
-/* The value of `setting` in word[0 … length−1]: one of its choices, or a number in its bounds, whole where choices has no names. */
+/* Reads the value of `setting` from word[0 … length−1]: one of its choices, or a number in its bounds. It is a whole
+ * number where choices has no names. */
 static bool read_value(const struct gyre_nn_setting *setting, const char *word, size_t length, double *value_p)
 {
     for (int i = 0; setting->choices && setting->choices[i]; i++)

@@ -4,7 +4,8 @@
  *     gradient of f(x) + ρ/2·‖x − z + u‖²  is  ∇f + ρ·(x − z + u)
  *     every H steps:  z ← weighted mean of x + u,   u ← u + x − z
  *
- * u is each rank's own, and 0 before the first exchange, so that until then the mean of x + u is that of x; z is the model. */
+ * u is each rank's own. It is 0 before the first exchange, so until then the mean of x + u is that of x. z is the
+ * model. */
 #include "strategies/periodic.h"
 #include "strategies/strategies.h"
 

@@ -4,17 +4,19 @@
  *     send      w ← w/2;  the neighbour gets (w, x)           only if it has taken what was sent before; else not now
  *     arrival   x ← (a·w·x + b·v·y)/(a·w + b·v);  w ← w + v   of whatever (v, y) is there
  *
- * (Weights as in push-sum, Kempe, Dobra and Gehrke, 2003, and GoSGD, Blot et al., 2016; asynchronous as AD-PSGD, Lian et
- * al., 2018.) a and b are 1, but of the parameters that are t steps behind 1/(1 + t/fade): old ones count less, as in
- * staleness-aware SGD (Zhang et al., 2016), else ranks that run in bursts hold one another back. A rank that is slow takes
- * less often and is skipped by the others; with GYRE_PROGRESS_THREAD arrivals go on while ranks compute.
- * Invariant: Σ w over ranks and messages is the number of ranks. With a = b = 1, Σ w·x, by which the model is defined, is
- * changed by training alone, never by a message, whatever the timing. Neighbours stand 1, 2, 4 … ranks away
- * (`exponential`) or 1 (`ring`), so that where all ranks keep step each round is a doubly stochastic matrix and every w
- * stays 1. wait=yes: ranks keep step, and every run has the same bits. Else what is mixed depends on time, and so do the
- * bits; a checkpoint has the exact state of every rank. Reports and checkpoints are meetings of all ranks: who is there
- * passes on what comes with nearly all its weight, so that the model is with those that still train; when all are there,
- * each edge ends with a last message, after which no request is left. */
+ * (Weights as in push-sum, Kempe, Dobra and Gehrke, 2003, and GoSGD, Blot et al., 2016; asynchronous as AD-PSGD, Lian
+ * et al., 2018.) a and b are 1; for parameters that are t steps behind they are 1/(1 + t/fade). So old parameters count
+ * less, as in staleness-aware SGD (Zhang et al., 2016); otherwise ranks that run in bursts would slow one another. A
+ * slow rank takes messages less often and is skipped by the others. With GYRE_PROGRESS_THREAD arrivals go on while
+ * ranks compute.
+ * Invariant: Σ w over ranks and messages is the number of ranks. With a = b = 1, only training changes Σ w·x, by which
+ * the model is defined; a message never does, whatever the timing. Neighbours stand 1, 2, 4 … ranks away
+ * (`exponential`) or 1 (`ring`). So if all ranks keep step, each round is a doubly stochastic matrix and every w stays
+ * 1. wait=yes: ranks keep step, and every run has the same bits. Otherwise the mixing depends on time, and so do the
+ * bits. A checkpoint has the exact state of every rank.
+ * All ranks meet for reports and checkpoints. A rank that is there passes arrivals on with nearly all its weight, so
+ * that the model stays with the ranks that still train. When all are there, each edge ends with a last message;
+ * after it no request is left. */
 #include "strategies/strategies.h"
 #include "strategies/vector.h"
 
@@ -201,8 +203,8 @@ static gyre_status take(struct async *async, size_t i)
     return GYRE_SUCCESS;
 }
 
-/* A share of this rank's weight, to a neighbour that took the message before; *left_p: the message left. A neighbour that did
- * not may be waiting for this core. */
+/* Sends a share of this rank's weight to a neighbour that has taken the message before. *left_p: the message has
+ * left. A neighbour that has not taken it may be waiting for this core. */
 static gyre_status give(struct async *async, size_t i, double share, bool *left_p)
 {
     struct edge *edge = &async->edges[i];
@@ -262,8 +264,8 @@ static bool drained(const struct async *async)
     return true;
 }
 
-/* Takes what there is, and passes on as often as something came, with nearly all weight: what counts is to be with those
- * that still train. */
+/* Takes the messages that are there. For each it passes on nearly all of the weight, so that the weight is with the
+ * ranks that still train. */
 static gyre_status relay(struct async *async)
 {
     double before = async->taken;

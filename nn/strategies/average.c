@@ -1,7 +1,7 @@
-/* average: every H steps the parameters become their mean, x ← Σ w·x (local SGD; McMahan et al., 2017: FedAvg; Stich,
- * 2019). H = 0 averages once, at the end (Zinkevich et al., 2010). from: steps before that are averaged one by one, as
- * in post-local SGD (Lin et al., 2020). adaptive: H shrinks with the root of the loss (Wang and Joshi, 2019). With H = 1
- * and plain SGD it is `sync` and one rank, for Σ w·(x − r·g/rows) = x − r·Σg/Σrows. */
+/* average: every H steps the parameters become their mean, x ← Σ w·x (local SGD; McMahan et al., 2017: FedAvg;
+ * Stich, 2019). H = 0 averages once, at the end (Zinkevich et al., 2010). from: steps before that are averaged one by
+ * one, as in post-local SGD (Lin et al., 2020). adaptive: H shrinks with the root of the loss (Wang and Joshi, 2019).
+ * With H = 1 and plain SGD it is `sync` and one rank, for Σ w·(x − r·g/rows) = x − r·Σg/Σrows. */
 #include "strategies/periodic.h"
 #include "strategies/strategies.h"
 

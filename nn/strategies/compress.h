@@ -1,6 +1,6 @@
-/* What the ways of compressing share. Before `exchange`, `residual` holds what this rank has to say: its part of the mean
- * gradient, and what it could not say before. Afterwards `grads` holds the sum of what all ranks said, with the same
- * bits on each, and `residual` what this rank has still to say.
+/* The interface of the codecs. Before `exchange`, `residual` holds this rank's part of the mean gradient, and what it
+ * could not send before. Afterwards `grads` holds the sum of what all ranks sent, with the same bits on each, and
+ * `residual` what this rank has still to send.
  * Invariant: over the ranks, Σ residual(before) = grads + Σ residual(after), but for rounding. */
 #ifndef GY_NN_COMPRESS_H
 #define GY_NN_COMPRESS_H

@@ -1,10 +1,10 @@
-/* compressed: sync with compressed gradients and error feedback (Seide et al., 2014; Karimireddy et al., 2019). Each rank
- * keeps what compression took from its gradient, and adds it to the next one:
+/* compressed: sync with compressed gradients and error feedback (Seide et al., 2014; Karimireddy et al., 2019). Each
+ * rank keeps the part of its gradient that compression removed, and adds it to the next gradient:
  *
  *     p = gradient/rows + e,   all ranks get Σ C(p),   e ← p − C(p)
  *
- * Nothing is lost: what was sent and what is kept make up the gradients. The ways of compressing are files of their own:
- * bf16 and int8 (compress_bytes.c), topk, powersgd. The exchange comes after backward; it is not overlapped. */
+ * Nothing is lost: the sent part and the kept part make up the gradients. The codecs are files of their own: bf16
+ * and int8 (compress_bytes.c), topk, powersgd. The exchange comes after backward; it is not overlapped. */
 #include "strategies/compress.h"
 #include "strategies/strategies.h"
 
@@ -39,7 +39,7 @@ static void close(void *user)
     free(self);
 }
 
-/* One that the chosen way does not have would be left undone, and nobody would know. */
+/* Refuses a setting that the chosen codec does not have: it would be ignored without a message. */
 static gyre_status check_settings(const struct gyre_nn_run *run)
 {
     static const struct {

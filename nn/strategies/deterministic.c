@@ -1,15 +1,16 @@
 /* deterministic: sync with the same bits on any number of ranks. A batch is cut into a fixed number of virtual shards
- * (a power of two), whatever the ranks; the gradient of each is computed by itself, so that every matrix product has the
- * same shape and, with one BLAS thread, the same bits; and they are added in one balanced binary tree over the shards:
+ * (a power of two), whatever the ranks. The gradient of each shard is computed separately. So every matrix product has
+ * the same shape and, with one BLAS thread, the same bits. The gradients are added in one balanced binary tree over the
+ * shards:
  *
  *     shard        0   1   2   3   4   5   6   7
  *                  └─┬─┘   └─┬─┘   └─┬─┘   └─┬─┘
  *                    └───┬───┘       └───┬───┘        on 2 ranks: the left half on rank 0, the right one on rank 1,
  *                        └───────┬───────┘            which then exchange and add, left + right
  *
- * Where a power of two of ranks, at most the shards, divides the tree, each rank adds up its subtree as its shards come
- * (one partial sum per level), and the ranks exchange sums level by level. Any other number of ranks gathers the
- * gradients of all shards, and everyone adds up the whole tree. */
+ * If the number of ranks is a power of two, and at most the shards, the ranks divide the tree. Each rank adds up its
+ * subtree as its shards come (one partial sum per level), and the ranks exchange sums level by level. Any other
+ * number of ranks gathers the gradients of all shards, and every rank adds up the whole tree. */
 #include "strategies/strategies.h"
 #include "strategies/vector.h"
 

@@ -1,5 +1,5 @@
-/* easgd: elastic averaging, synchronous (Zhang, Choromanska and LeCun, 2015). The ranks explore around a centre c, which
- * every rank holds; every H steps
+/* easgd: elastic averaging, synchronous (Zhang, Choromanska and LeCun, 2015). The ranks explore around a centre c, of
+ * which every rank has a copy; every H steps
  *
  *     x ← x − α·(x − c),   c ← (1 − β)·c + β·mean,   both from the values before
  *
@@ -36,7 +36,8 @@ static void model(struct gy_nn_periodic *self, struct gy_vector out)
     gy_vector_copy(0, self->count, self->arrays[0], out);
 }
 
-/* The centre is still where all ranks began, and by the paper's equation 1 − β of it stays: who wants the mean alone says beta=1. */
+/* The centre is still where all ranks began, and by the paper's equation 1 − β of it stays. beta=1 gives the mean
+ * alone. */
 static void first_model(struct gy_nn_periodic *self, struct gy_vector out)
 {
     double beta = self->run.settings[BETA];

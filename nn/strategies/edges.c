@@ -1,5 +1,6 @@
-/* A value is made in one stage; every other stage that has a module which takes it is at the end of an edge. In a chain each
- * stage has one edge below and one above; two branches side by side have one above each, to the stage that joins them. */
+/* A value is made in one stage. Every other stage with a module that takes it is at the end of an edge. In a chain
+ * each stage has one edge below and one above. Two branches side by side have one edge above each, to the stage that
+ * joins them. */
 #include "strategies/edges.h"
 
 #include <stdlib.h>
@@ -17,7 +18,7 @@ static bool takes(const gyre_nn_model *model, const size_t *places, size_t stage
     return gyre_nn_value_used(model, value, places[stage], places[stage + 1]);
 }
 
-/* How far it is from a stage to the last one. */
+/* Returns the distance from a stage to the last one. */
 static size_t level_of(const gyre_nn_model *model, const size_t *places, size_t stages, size_t stage)
 {
     size_t level = 0;

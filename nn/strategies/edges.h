@@ -1,4 +1,4 @@
-/* What a stage of a pipeline takes from other stages and gives to them, value by value. */
+/* The values that a stage of a pipeline takes from other stages and gives to them. */
 #ifndef GY_NN_EDGES_H
 #define GY_NN_EDGES_H
 

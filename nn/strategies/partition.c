@@ -1,5 +1,6 @@
-/* Dynamic programming over the places at which the model may be cut: best[s][i] is the smallest possible largest time of s
- * stages that hold the modules below place i, each within its memory; INFINITY where there is none. */
+/* Dynamic programming over the places at which the model may be cut. best[s][i] belongs to s stages that hold the
+ * modules below place i, each within its memory: it is the smallest possible time of the slowest stage. INFINITY: no
+ * such division. */
 #include "strategies/partition.h"
 
 #include <math.h>

@@ -7,9 +7,9 @@
  * Each rank makes steps of its own optimiser with the mean gradient of its own rows. After H of them its parameters
  * join a weighted mean: the weight of a rank is its share of the rows since the exchange before, so that unequal shards
  * count as much as they have trained. D steps later (D = `delay`, 0: at once) comes the outer step.
- * Invariants: what the outer step does is a function of counters that every rank has alike and of the mean, which has
- * the same bits everywhere; hence so has replicated state. The outer step comes D steps after the exchange began, however
- * long that took, so that timing changes no bit. `mean` belongs to gyre while an exchange is under way. */
+ * Invariants: the outer step is a function of counters that all ranks have alike and of the mean, which has the same
+ * bits everywhere; so has replicated state. The outer step comes D steps after the exchange began, however long that
+ * took, so that timing changes no bit. `mean` belongs to gyre while an exchange is under way. */
 #include "strategies/periodic.h"
 
 #include <math.h>
@@ -129,7 +129,8 @@ static double weight_of(const struct gy_nn_periodic *self)
     return counts[GY_NN_GLOBAL_ROWS] > 0 ? counts[GY_NN_ROWS] / counts[GY_NN_GLOBAL_ROWS] : 1.0 / self->run.ranks;
 }
 
-/* Wang and Joshi (2019), AdaComm: periods shrink with the root of the loss. The sums of costs are exact, see train.c. */
+/* Wang and Joshi (2019), AdaComm: periods shrink with the square root of the loss. The sums of costs are exact, see
+ * train.c. */
 static gyre_status adapt(struct gy_nn_periodic *self)
 {
     double cost = self->counts[GY_NN_COST], *first = &self->counts[GY_NN_FIRST_LOSS];
@@ -280,8 +281,9 @@ static gyre_status mean_of_now(struct gy_nn_periodic *self, struct gy_vector out
     return status ? gyre_nn_fail(status, self->run.comm, "averaging the parameters") : status;
 }
 
-/* What decides is in counters that all ranks have alike. A method with a model of its own between outer steps has none worth
- * the name before the first: with every=0, or fewer steps than `every`, the exchange at the end is made here. */
+/* The decision is made by counters that all ranks have alike. A method with a model of its own between outer steps
+ * has no valid one before the first outer step. With every=0, or fewer steps than `every`, the exchange at the end
+ * is made here. */
 gyre_status gy_nn_periodic_consensus(void *user, void *params)
 {
     struct gy_nn_periodic *self = user;

@@ -1,5 +1,5 @@
-/* What the strategies share that let ranks train alone and average every H steps. Each has an `outer` step of its own,
- * in a file of its own, and state for it, which is replicated or local. */
+/* The common part of the strategies whose ranks train alone and average every H steps. Each strategy has an `outer`
+ * step in a file of its own, and state for it, which is replicated or local. */
 #ifndef GY_NN_PERIODIC_H
 #define GY_NN_PERIODIC_H
 
@@ -26,8 +26,8 @@ struct gy_nn_outer {
      * mean. between: it is the model between outer steps too. */
     void (*model)(struct gy_nn_periodic *self, struct gy_vector out);
     bool between;
-    /* Of a method that is `between`, before its first outer step: `out` holds Σ weight · parameters, and becomes the model
-     * that an outer step of now would give. NULL: it is. */
+    /* For a method that is `between`, before its first outer step: `out` holds Σ weight · parameters, and becomes
+     * the model that an outer step of now would give. NULL: it is that model already. */
     void (*first_model)(struct gy_nn_periodic *self, struct gy_vector out);
 };
 
@@ -86,7 +86,8 @@ gyre_status gy_nn_periodic_arrays(void *self, struct gyre_nn_array *arrays, size
 gyre_status gy_nn_periodic_consensus(void *self, void *params);
 bool gy_nn_periodic_common(void *self, void *params);
 
-/* For methods after which all ranks go on from `start`: params = start, plus what was trained since the exchange began. */
+/* For methods after which all ranks continue from `start`: params = start, plus the training since the exchange
+ * began. */
 void gy_nn_periodic_restart(struct gy_nn_periodic *self, size_t first, size_t count, struct gy_vector start);
 
 #define GY_NN_PERIODIC_HOOKS                                                                           \

@@ -1,5 +1,5 @@
-/* pipeline: the modules of the model are divided over stages, one rank each; a batch flows through them in micro-batches.
- * Activations go up by one message per micro-batch, their gradients come down by another:
+/* pipeline: the modules of the model are divided over stages, one rank each. A batch flows through them in
+ * micro-batches. Activations go up by one message per micro-batch, their gradients come down by another:
  *
  *     gpipe   stage 0   F0 F1 F2 F3             B0 B1 B2 B3        all forwards, then all backwards; at most
  *             stage 1      F0 F1 F2 F3    B0 B1 B2 B3              `micro` micro-batches in flight
@@ -7,15 +7,15 @@
  *     1f1b    stage 0   F0 F1    B0 F2 B1 F3 B2    B3              a backward as soon as there is one; at most
  *             stage 1      F0 B0 F1 B1 F2 B2 F3 B3                 stages − stage in flight
  *
- * (Huang et al., 2019: GPipe; Narayanan et al., 2019: PipeDream's 1F1B, here with a flush per step.) Gradients add up in
- * the order of the micro-batches in both, so the result has the bits of one rank that accumulates as many pieces.
- * recompute: a stage keeps the inputs of micro-batches alone, and does their forward again before backward; dropout
- * draws the same. With fewer stages than ranks there are several pipelines, each with its part of the batch, and stages
- * of the same number sum their gradients.
- * A stage takes and gives whatever values its modules ask for (edges.h), so that branches of a model which depend on its
- * input alone are computed side by side, by stages that do not wait for one another. The stages are balanced by times that
- * rank 0 measures when the run begins, within a bound on memory; which modules a stage has is state, for a run that is
- * resumed goes on with the same.
+ * (Huang et al., 2019: GPipe; Narayanan et al., 2019: PipeDream's 1F1B, here with a flush per step.) In both, gradients
+ * add up in the order of the micro-batches, so the result has the bits of one rank that accumulates as many pieces.
+ * recompute: a stage keeps only the inputs of micro-batches, and repeats their forward before backward; dropout draws
+ * the same. With fewer stages than ranks there are several pipelines, each with its part of the batch. Stages of the
+ * same number sum their gradients.
+ * A stage takes and gives all values that its modules need (edges.h). So branches that depend on the input alone are
+ * computed side by side, by stages that do not wait for one another. The stages are balanced by times that rank 0
+ * measures when the run begins, within a bound on memory. The modules of each stage are state, so a resumed run
+ * continues with the same stages.
  * Invariant: slot m mod depth belongs to micro-batch m from its forward to its backward. */
 #include "strategies/pipeline.h"
 

@@ -63,9 +63,9 @@ gyre_status gy_pipeline_open(const struct gyre_nn_run *run, void **self_p);
 void gy_pipeline_close(void *self);
 /* Room for micro-batches of so many samples of the data. */
 gyre_status gy_pipeline_reserve(struct gy_pipeline *p, const gyre_nn_dataset *data, size_t samples);
-/* Edge in `k`, or edge out `k − nin`. give: `count` samples of micro-batch m go to the stage at its other end: a value up, a
- * gradient down. take: waits
- * for what comes over it. landing: where that lies, until the micro-batch has gone through backward. */
+/* Edge in `k`, or edge out `k − nin`. give: `count` samples of micro-batch m go to the stage at its other end: a
+ * value up, a gradient down. take: waits for what comes over the edge. landing: where that lies, until the
+ * micro-batch has gone through backward. */
 gyre_status gy_pipeline_give(struct gy_pipeline *p, size_t k, size_t m, const void *values, size_t count);
 gyre_status gy_pipeline_take(struct gy_pipeline *p, size_t k);
 void *gy_pipeline_landing(const struct gy_pipeline *p, size_t k, size_t m);

@@ -1,4 +1,4 @@
-/* The stage of a rank: which modules it has, whom it gives values to and takes them from, and memory for its micro-batches.
+/* The stage of a rank: its modules, the stages with which it exchanges values, and memory for its micro-batches.
  * Invariant: `places`, which every rank has alike, decides everything else here; `kept` is a copy of it as a strategy's
  * state, and differs from it only between a resume and the next gy_pipeline_settle. */
 #include <math.h>
@@ -34,7 +34,7 @@ static void free_slots(struct gy_pipeline *p)
 void gy_pipeline_close(void *self)
 {
     struct gy_pipeline *p = self;
-    gyre_comm_destroy(p->pipe); /* and its window with it: unlike the window's own end, without waiting for anybody */
+    gyre_comm_destroy(p->pipe); /* and its window; unlike gyre_window_destroy it waits for no rank */
     gy_pipeline_disconnect(p);
     gyre_comm_destroy(p->peers);
     free_slots(p);

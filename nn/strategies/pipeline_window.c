@@ -1,15 +1,16 @@
-/* What stages tell each other: one-sided, so that nobody has to be inside gyre for the other to go on.
+/* The exchange between stages: one-sided, so that a stage can go on although its peer is not inside gyre.
  *
  *     stage a                                        stage b
  *       forward(m)   ── put value, signal ──▶  landing m mod L ── wait ──▶ forward(m)
  *       landing m mod L  ◀── put gradient, signal ──  backward(m)
  *
- * A message would have to be asked for by its receiver, while its sender computes: on two cores a step took three times as
- * long. Inside a host a put is a copy to where the other stage computes from.
- * Why a landing is free when it is written, without anybody's saying so: with L at least the micro-batches that any stage has
- * in flight, forward(m) of a comes after its backward(m − L), which waited for b's gradient, which b gave at the end of its
- * backward(m − L). And b gives the gradient of m after a's forward(m), which comes after a's backward(m − L). Steps follow one
- * another in the same way, as all micro-batches have come back by their end. */
+ * A message would need its receiver to ask for it while its sender computes: on two cores a step took three times as
+ * long. Inside a host a put is a copy to the memory from which the other stage computes.
+ * A landing is free when it is written, without a message that says so. Let L be at least the number of
+ * micro-batches that any stage has in flight. forward(m) of a comes after its backward(m − L). That waited for b's
+ * gradient, which b gave at the end of its own backward(m − L). And b gives the gradient of m after a's forward(m),
+ * which comes after a's backward(m − L). Consecutive steps are ordered in the same way, as all micro-batches have
+ * come back by the end of a step. */
 #include <stdlib.h>
 
 #include "strategies/pipeline.h"

@@ -1,8 +1,8 @@
 /* sync: every rank has the whole model and a part of each batch; gradients are summed, in buckets that leave while
  * backward runs; every rank makes the same update. With the same global batch it is the algorithm of one machine.
- * ahead: parameters move when the next forward needs them. A norm to clip by is of all gradients, and waits for them. On one
- * host communication is work of the cores that compute: nothing of it goes on behind a forward, which would only meet the
- * other ranks more often, so that is for several hosts. */
+ * ahead: parameters move when the next forward needs them. A norm to clip by is of all gradients, and waits for
+ * them. On one host communication is work of the cores that compute. There it does not overlap a forward, which
+ * would only make the ranks meet more often. So ahead is for several hosts. */
 #include "strategies/strategies.h"
 
 #include <stdlib.h>

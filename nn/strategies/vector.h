@@ -33,7 +33,8 @@ void gy_vector_scale(size_t first, size_t count, double a, struct gy_vector x, s
 void gy_vector_add(size_t first, size_t count, double a, struct gy_vector x, struct gy_vector y);
 void gy_vector_blend(size_t first, size_t count, double a, struct gy_vector x, double b, struct gy_vector y);
 void gy_vector_copy(size_t first, size_t count, struct gy_vector x, struct gy_vector y);
-/* The factor that makes gradient sums the mean gradient, and clips its norm: scale, or less. clip_norm 0: no clipping. */
+/* Returns the factor that makes gradient sums the mean gradient, and clips its norm: scale, or less. clip_norm 0: no
+ * clipping. */
 double gy_vector_clip(size_t count, struct gy_vector grads, double scale, double clip_norm);
 
 #endif

@@ -1,6 +1,6 @@
-/* zero: sync, with the optimiser's state divided over the ranks (ZeRO, stage 1; Rajbhandari et al., 2020). Gradients are
- * summed as in sync, in buckets during backward; each rank updates the part of the parameters whose state it holds, and
- * the parts are gathered. Every element sees the arithmetic of sync, so the parameters have the bits of sync.
+/* zero: sync, with the optimiser's state divided over the ranks (ZeRO, stage 1; Rajbhandari et al., 2020). Gradients
+ * are summed as in sync, in buckets during backward. Each rank updates the part of the parameters whose state it holds,
+ * and the parts are gathered. Every element sees the arithmetic of sync, so the parameters have the bits of sync.
  * A rank sends once more what a reduce-scatter would save: that one's order of operands, and so its bits, is not
  * promised to be all-reduce's. */
 #include "strategies/strategies.h"

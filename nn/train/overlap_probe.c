@@ -1,12 +1,12 @@
-/* How much of the communication hides behind computation. Four kinds of step on a copy of the model, interleaved so that
- * a slow moment of the machine hits all of them, each begun at a barrier:
+/* Measures how much of the communication hides behind computation. Four kinds of step run on a copy of the model. They
+ * are interleaved, so that a slow moment of the machine affects all of them. Each begins at a barrier:
  *
  *     compute        forward, backward
  *     communication  all buckets, blocking
  *     serial         forward, backward, all buckets, update
- *     overlapped     of STEPS steps one after another, as in training: forward, each module's parameters moving before it as
- *                    soon as their buckets are there, backward with buckets leaving. Between the ends of two backwards,
- *                    so that each step has hidden what the one before has left, and leaves as much
+ *     overlapped     per step of STEPS consecutive steps, as in training: forward, where each module's parameters move
+ *                    before it as soon as their buckets have arrived; backward, where buckets leave. Timed between the
+ *                    ends of two backwards, so that each step hides what the one before has left, and leaves as much
  *
  *     hidden = (serial − overlapped) / communication
  *

@@ -1,12 +1,13 @@
 /* A run with the memberships of another one, undisturbed: before the steps at which ranks died or joined there, as many
- * ranks leave or join here, in order. Which process a rank is plays no part in the bits: that is the number of ranks, which
- * decides how a batch is divided, and, with GYRE_ORDER=canonical, how its gradients are added.
+ * ranks leave or join here, in order. The bits do not depend on which process a rank is. They depend on the number of
+ * ranks, which decides how a batch is divided and, with GYRE_ORDER=canonical, how its gradients are added.
  *
  *     world    0 1 2 3    0 1 2     0 1 2 3
  *     step     0 ──────── 57 ────── 80 ──────── end       "0 4", "57 3", "80 4"
  *
- * At each change all ranks of the world meet, and all get the state, those who do not take part as well. They wait for the
- * next change inside of the call that makes it, and at the end rank 0, which always takes part, gives everyone the result. */
+ * At each change all ranks of the world meet, and all get the state, also the ranks that do not take part. These
+ * wait for the next change inside the call that makes it. At the end rank 0, which always takes part, sends the
+ * result to all. */
 #include "elastic/elastic.h"
 
 #include "base/error.h"
@@ -19,7 +20,7 @@ bool gy_nn_replay_due(const struct gy_nn_elastic *elastic, const struct gyre_nn_
     return elastic->turn < how->replays && how->replay[elastic->turn].step <= position->step;
 }
 
-/* Everyone of the world has the same state after this, and nobody a communicator. */
+/* After this all ranks of the world have the same state, and none has a communicator. */
 static gyre_status meet(struct gy_nn_elastic *elastic)
 {
     gy_nn_elastic_leave(elastic);
@@ -48,7 +49,7 @@ static gyre_status change(struct gy_nn_elastic *elastic, int ranks)
 gyre_status gy_nn_replay_turn(struct gy_nn_elastic *elastic, struct gyre_nn_position *position_p)
 {
     gyre_status status = GYRE_SUCCESS;
-    if (*elastic->comm) /* who takes no part waits as long as it takes */
+    if (*elastic->comm) /* a rank that takes no part waits without a limit */
         gyre_comm_set(*elastic->comm, "timeout", "100000000");
     while (status == GYRE_SUCCESS &&
            (gy_nn_replay_due(elastic, position_p) || (elastic->idle && elastic->turn < elastic->how.replays))) {

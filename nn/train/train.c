@@ -3,10 +3,11 @@
  *     for each epoch: shuffle          the same order on every rank
  *       for each global batch: my shard → forward, evaluate, backward → update; report, checkpoint
  *
- * What ranks tell each other, and when, is the strategy's.
- * State that a resumed run needs is the model, the optimiser, the strategy's and a position; everything else is a pure function of
- * these. Costs are summed in multiples of 2^-20, so that their sum is exact and depends neither on the order nor on how
- * often a checkpoint gathered it: the loss that a resumed run reports is the uninterrupted one's, bit for bit. */
+ * The strategy decides what ranks exchange, and when.
+ * A resumed run needs the model, the optimiser, the strategy's state and a position. Everything else is a pure
+ * function of these. Costs are summed in multiples of 2^-20. So their sum is exact, and depends neither on the order
+ * nor on how often a checkpoint gathered it. The loss that a resumed run reports is that of the uninterrupted run,
+ * bit for bit. */
 #include "base/error.h"
 #include "base/ready.h"
 #include "base/require.h"
@@ -123,8 +124,8 @@ static bool of_library(const gyre_nn_strategy *strategy)
     return known != NULL;
 }
 
-/* Of the strategies of this library only those whose ranks may have no piece, or a part of the model, need zeros: no before_step
- * of theirs looks at gradients. A user's may, and may add to them. */
+/* Of this library's strategies, only those need zeros whose ranks may have no piece, or a part of the model: no
+ * before_step of this library reads gradients. A user's may, and may add to them. */
 static bool needs_zeros(const gyre_nn_strategy *strategy)
 {
     return strategy->piece || strategy->compute || (strategy->before_step && !of_library(strategy));
@@ -319,8 +320,9 @@ static size_t param_bytes(const struct run *run)
     return gyre_nn_param_count(run->model) * gyre_dtype_size(gyre_nn_dtype(run->model));
 }
 
-/* Early stop: every rank has the same loss, and so comes to the same end. The model is the consensus here. A loss of 0, below
- * which there is none, counts as the smallest number above it: in a position, and so in files, 0 says that there is none yet. */
+/* Early stop: every rank has the same loss, and so stops at the same epoch. The model is the consensus here. A loss
+ * of 0, the lowest possible, counts as the smallest number above it: in a position, and so in files, 0 means no loss
+ * yet. */
 static void watch(struct run *run, double loss)
 {
     struct gyre_nn_position *position = &run->position;
@@ -399,7 +401,7 @@ static gyre_status epoch(struct run *run)
         run->busy += gy_nn_now() - start;
         if (status == GYRE_SUCCESS && due)
             status = checkpoint(run);
-        if (status == GYRE_SUCCESS && run->elastic) /* last: who comes in begins with the next step */
+        if (status == GYRE_SUCCESS && run->elastic) /* last: a joiner begins with the next step */
             status = gy_nn_elastic_grow(run->elastic);
     }
     int64_t start = gy_nn_now();
@@ -487,7 +489,7 @@ static void keep_shown(struct gyre_nn_run *part)
     part->shown = NULL;
 }
 
-/* Epoch by epoch, and then the end; in an elastic run each again where somebody failed in it. */
+/* Epoch by epoch, and then the end. An elastic run repeats each where a rank failed in it. */
 static gyre_status go(struct run *run)
 {
     gyre_status status = GYRE_SUCCESS;

@@ -1,16 +1,17 @@
-/* gyre-choice: is gyre's choice of algorithm the fastest one here? A rank of perf/choice/run, which starts it.
+/* gyre-choice: tests whether the algorithm that gyre chooses is the fastest one. perf/choice/run starts its ranks.
  *
- * Every algorithm has a communicator of its own, on which it is forced, and the choice has one. For each collective and
- * size all of them are called in turns, so that what changes with time changes for all: a first look, which drops those that
- * take more than FAR times the least; then more turns of the rest. The least of many noisy figures looks better than it is,
- * so where the choice seems slower than SUSPICIOUS times, it meets the best one alone, and only what is measured then counts.
- * The algorithm that is chosen is forced beside itself, too: the same plan on another communicator. What differs between those
- * two is the method's own error, and the choice is slow where both of them are.
+ * Every algorithm has a communicator of its own, on which it is forced; the choice has another one. For each collective
+ * and size all of them are called in turns, so that changes over time affect all. A first pass drops the algorithms
+ * that take more than FAR times the least; then the rest have more turns. The least of many noisy figures looks better
+ * than it is. So where the choice seems slower than SUSPICIOUS times, it is measured again against the best one alone,
+ * and only that counts. The chosen algorithm is also forced on another communicator, with the same plan. The difference
+ * between those two is the error of the method. The choice counts as slow only where both of them are.
  *
- * A call's time is from the latest start to the latest end over all ranks, on one clock: hosts are namespaces of one machine. Where
- * ranks share cores it is from the earliest start: some are through before the last one has had its turn to start. All ranks
- * compute the same times from the same stamps, and so decide the same. Over shaped links every call comes after a rest, in which the
- * shapers' buckets fill: no algorithm finds them as another one has left them. Rank 0 prints a JSON object per case. */
+ * A call's time is from the latest start to the latest end over all ranks, on one clock: hosts are namespaces of one
+ * machine. Where ranks share cores it is from the earliest start: some ranks end before the last one has had its
+ * turn to start. All ranks compute the same times from the same stamps, and so decide the same. Over shaped links
+ * every call comes after a pause that fills the shapers' buckets, so that no algorithm is affected by the one
+ * before. Rank 0 prints a JSON object per case. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -21,7 +21,7 @@
 #define SPINS_PER_LOOK 4096
 #define YIELDS_PER_LOOK 4 /* each may take another process's time slice */
 #define ROUNDS 40         /* of a round trip, */
-#define EXCHANGES 25      /* each of so many: microseconds, in which nobody else has a turn most of the time */
+#define EXCHANGES 25      /* each of so many: microseconds, in which no other process runs most of the time */
 
 struct gy_arena_line {
     _Alignas(128) _Atomic(uint64_t) reached;
@@ -77,7 +77,7 @@ void gy_arena_open(struct gy_arena *arena, const char *path, int rank, int ranks
     };
 }
 
-/* Has the process ended? A zombie has. */
+/* True if the process has ended; a zombie has. */
 static bool has_ended(pid_t process)
 {
     int fd = (int)syscall(SYS_pidfd_open, process, 0);
@@ -89,8 +89,8 @@ static bool has_ended(pid_t process)
     return ended;
 }
 
-/* Writes the other ranks whose processes have ended, as "rank 1 (process 4711), rank 2 (process 4712)"; returns how many.
- * Those that followed a rank that died are among them. */
+/* Writes the other ranks whose processes have ended, as "rank 1 (process 4711), rank 2 (process 4712)". Returns
+ * their number. Ranks that ended because another died are among them. */
 static int find_ended(const struct gy_arena *arena, char *text_p, size_t bytes)
 {
     int found = 0;

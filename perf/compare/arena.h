@@ -35,15 +35,16 @@ struct gy_arena {
 
 void gy_arena_open(struct gy_arena *arena, const char *path, int rank, int ranks, bool oversubscribed);
 
-/* Returns when every rank has called it. Ends the process with a message when the process of another rank ends, and after
- * a minute and a half. */
+/* Returns when every rank has called it. Ends the process with a message when the process of another rank ends, and
+ * after a minute and a half. */
 void gy_arena_barrier(struct gy_arena *arena);
 
 /* Waits until *word has reached `value`, with the barrier's way of waiting and its patience. */
 void gy_arena_wait(const struct gy_arena *arena, const _Atomic(uint64_t) *word, uint64_t value);
 
-/* Microseconds for a line to go from rank 0 to rank 1 and back, for both to call, each on a core of its own; the others wait in a
- * barrier meanwhile. The least of several rounds: others who share the two cores may have a turn in between. */
+/* Returns the microseconds for a cache line to go from rank 0 to rank 1 and back. Both ranks call it, each on a core
+ * of its own; the others wait in a barrier meanwhile. The result is the least of several rounds, as other processes
+ * may run on the two cores in between. */
 double gy_arena_round_trip(struct gy_arena *arena);
 
 /* Keeps this process, and what it starts, on the `rank`-th usable core, counted round. Gives the number of cores. */

@@ -22,7 +22,8 @@ enum gy_kind {
 };
 
 /* One call: float32, sum, root 0, out of place. Count as in MPI: reduce_scatter counts its output, all_gather its
- * input, all_to_all a block of either. Broadcast alone is in place, as MPI has it: the output is all there is, and the root's is filled. */
+ * input, all_to_all a block of either. Only broadcast is in place, as in MPI: it has one buffer, the output, and the
+ * root's is filled. */
 struct gy_call {
     const float *input;
     float *output;

@@ -1,11 +1,12 @@
-/* One rank of a launch: pin, meet, then for each collective and size fill, warm up, measure, check, and let rank 0 print
- * a JSON object.
+/* One rank of a launch: pin, meet, then for each collective and size fill, warm up, measure, check, and let rank 0
+ * print a JSON object.
  *
- * The clock is read right after the harness's barrier and right after the call, by every rank, into memory that
- * nobody else reads until the loop is over. What two reads and the way out of the barrier cost is measured the same
- * way, with no call in between, and printed as `empty_us`: it is contained in every figure, and not subtracted. The barrier's own
- * time before each size, `barrier_us`, says how far the ranks' cores were from each other then: a hypervisor moves them. Where ranks
- * share cores they change places in it, and `line_us` says so, a line's way from rank 0 to rank 1 and back; 0: there is one core. */
+ * Every rank reads the clock right after the harness's barrier and right after the call. It writes to memory that no
+ * other rank reads until the loop is over. The cost of two reads and of the way out of the barrier is measured in the
+ * same way, with no call in between, and printed as `empty_us`. Every figure contains it; it is not subtracted.
+ * `barrier_us`, the barrier's own time before each size, tells how far apart the ranks' cores were then: a
+ * hypervisor moves them. Where ranks share cores they change places in the barrier. `line_us` is the round trip of a
+ * cache line between rank 0 and rank 1; 0: there is one core. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -142,8 +143,8 @@ static struct gy_samples run(void (*function)(const struct gy_call *), size_t ca
     return result;
 }
 
-/* As many calls as the budget has room for, by the wall time of a few; rank 0 decides. The first call makes what the size
- * needs for the first time, and every rank gets the same figures of the second one. */
+/* Returns the number of calls for which the budget has room, from the wall time of a few; rank 0 decides. The first
+ * call sets up what the size needs; every rank gets the same figures of the second one. */
 static size_t choose_calls(void (*function)(const struct gy_call *))
 {
     run(function, 1);

@@ -1,14 +1,15 @@
-/* gyre-background: what an all_reduce on its way costs a rank that computes meanwhile.
+/* gyre-background: the cost of an all_reduce in flight for a rank that computes meanwhile.
  *
- *     GYRE_PROGRESS_THREAD=1 scripts/hosts 2 200mbit 0 gyre-background [MIB [ROUNDS]]     8, 15; perf/progress_thread.sh
+ *     GYRE_PROGRESS_THREAD=1 scripts/hosts 2 200mbit 0 gyre-background [MIB [ROUNDS]]    8, 15; perf/progress_thread.sh
  *
- * A round: products of small matrices, for 7/10 of the time of an all_reduce of MIB MiB, with nothing under way; then the
- * same products while such an all_reduce, started before them, is moved by the progress thread. Where it is through before
- * the products are, the round is not counted and the next has fewer. The cost is the time with / the time without − 1; beside it
- * the same in the thread's own processor time (interrupts that do the network's work, caches), what the other threads of the
- * process had of the processor, in percent of that time, and how often they slept. With two ranks also, in turns, the same for
- * two threads that send and receive as many bytes over a plain socket (bare.h): what the machine takes by itself. Medians of
- * the rounds with quartiles, of the rank that is worst in each. */
+ * A round has two parts. First, products of small matrices, for 7/10 of the time of an all_reduce of MIB MiB, with
+ * nothing in flight. Then the same products while such an all_reduce, started before them, is moved by the progress
+ * thread. If it ends before the products do, the round is not counted and the next has fewer products.
+ * The cost is the time with / the time without − 1. Further columns: the same in the thread's own processor time
+ * (interrupts for the network, caches); the processor time of the other threads of the process, in percent of that
+ * time; and how often they slept. With two ranks also, in turns, the same for two threads that send and receive as
+ * many bytes over a plain socket (bare.h): the cost of the machine itself. Medians of the rounds with quartiles, of
+ * the worst rank in each. */
 #include <sys/resource.h>
 
 #include "bare.h"

@@ -66,7 +66,8 @@ void bare_open(struct bare *bare, gyre_comm *comm, void *out, void *in, size_t b
         fail("bare: SO_RCVLOWAT");
 }
 
-/* In a thread, which must not call gyre: the first failure is kept for bare_wait. The end of the socket ends the other thread. */
+/* Runs in a thread, which must not call gyre: the first failure is kept for bare_wait. The end of the socket ends
+ * the other thread. */
 static void *give_up(struct bare *bare, const char *what, int problem)
 {
     const char *none = NULL;

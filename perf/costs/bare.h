@@ -1,5 +1,5 @@
-/* The same bytes as an all_reduce between two hosts moves, sent and received by two threads that do nothing else: what
- * the machine itself takes from a rank that computes beside them. Sleeps end as seldom as the kernel can be asked for. */
+/* Two threads that only send and receive the bytes that an all_reduce between two hosts moves: the time that the
+ * machine itself takes from a rank that computes beside them. Sleeps end as seldom as the kernel allows. */
 #ifndef GYRE_PERF_COSTS_BARE_H
 #define GYRE_PERF_COSTS_BARE_H
 
@@ -16,8 +16,8 @@ struct bare {
     int problem;                  /* its errno, 0: the connection ended */
 };
 
-/* Joins ranks 0 and 1 at MASTER_ADDR, where scripts/hosts has rank 0; bare->fd −1 where that cannot be or there are more
- * ranks. Collective. */
+/* Connects ranks 0 and 1 at MASTER_ADDR, where scripts/hosts has rank 0. bare->fd is −1 if that fails or there are
+ * more ranks. Collective. */
 void bare_open(struct bare *bare, gyre_comm *comm, void *out, void *in, size_t bytes);
 void bare_start(struct bare *bare);
 /* Waits for both threads. Ends the program where one failed: with the message of the world, if that has failed too, as

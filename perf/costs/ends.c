@@ -1,10 +1,10 @@
-/* gyre-ends: what uniform ends cost an all_reduce.
+/* gyre-ends: the cost of uniform ends for an all_reduce.
  *
  *     gyre-run -n 2 gyre-ends [ROUNDS]        21; GYRE_TRANSPORT says over what
  *
- * In turns, on two communicators of the same ranks: as many all_reduces with GYRE_ENDS local, and with uniform, in the other
- * order every second round. Per size the median times of a call on the slowest rank, and the median of the rounds' ratios
- * with quartiles. The result of each turn's last call is checked. */
+ * Two communicators of the same ranks take turns: the same number of all_reduces with GYRE_ENDS local, and with
+ * uniform, in the other order every second round. Per size: the median times of a call on the slowest rank, and the
+ * median of the rounds' ratios with quartiles. The result of each turn's last call is checked. */
 #include <math.h>
 #include <string.h>
 

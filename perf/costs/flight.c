@@ -2,10 +2,10 @@
  *
  *     gyre-run -n 2 gyre-flight [REQUESTS [ROUNDS]]        64, 15; GYRE_TRANSPORT says over what
  *
- * In turns: REQUESTS blocking all_reduces one after the other; as many started first and then waited for together; as many
- * persistent ones likewise. Each call has buffers of its own, the same in all ways. Per size the median times of all ranks'
- * slowest, and the medians of the rounds' ratios with quartiles: above 1 the requests cost more than the blocking calls. Every
- * result is checked once per round. */
+ * In turns: REQUESTS blocking all_reduces one after the other; as many started first and then waited for together;
+ * as many persistent ones likewise. Each call has buffers of its own, the same in all three forms. Per size: the
+ * median times of the slowest rank, and the medians of the rounds' ratios with quartiles. A ratio above 1 means that
+ * the requests cost more than the blocking calls. Every result is checked once per round. */
 #include <math.h>
 #include <string.h>
 

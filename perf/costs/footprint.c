@@ -1,15 +1,16 @@
-/* gyre-footprint: how long a communicator takes to make, and what memory it holds.
+/* gyre-footprint: the time to make a communicator, and the memory that it holds.
  *
  *     gyre-run -n 64 gyre-footprint [ROUNDS]          5; GYRE_TRANSPORT says over what
  *
- * Making it: every rank notes when it calls gyre_comm_create and when that returns (CLOCK_MONOTONIC: one host); the time is
- * latest call to latest return. The first is that of processes that have just started; for the rounds after it the ranks
- * wait for one another in the communicator of the round before.
+ * Time: every rank records when it calls gyre_comm_create and when that returns (CLOCK_MONOTONIC: one host). The time
+ * is from the latest call to the latest return. The first time is that of processes that have just started. In the
+ * rounds after it the ranks wait for one another in the communicator of the round before.
  *
- * Memory, of a rank, from /proc/self/smaps_rollup: resident bytes that are this process's alone (private), and its share of
- * those that several use (PSS − private). In steps: the communicator is there; every rank has exchanged 4 bytes with every
- * other (which makes a connection between any two); 4 KiB; then an all_reduce of 16 MiB, in the windows of a host or over
- * the links. What the kernel keeps for sockets is no process's memory and not counted. */
+ * Memory, of a rank, from /proc/self/smaps_rollup: resident bytes of this process alone (private), and its share of
+ * the bytes that several processes use (PSS − private). In steps: the communicator has been made; every rank has
+ * exchanged 4 bytes with every other (which makes a connection between any two); 4 KiB; then an all_reduce of 16
+ * MiB, in the regions of a host or over the links. Kernel memory of sockets belongs to no process and is not
+ * counted. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -47,7 +48,7 @@ static struct memory memory_now(void)
     return memory;
 }
 
-/* The mean over all ranks; and nobody's next step begins before everybody has looked. */
+/* Returns the mean over all ranks. No rank begins its next step before all have measured. */
 static struct memory mean_memory(gyre_comm *comm)
 {
     EXPECT(comm, gyre_barrier(comm));

@@ -1,12 +1,12 @@
-/* gyre-waiting: nobody burns a core that another rank needs.
+/* gyre-waiting: tests that no rank spins on a core that another rank needs.
  *
  *     gyre-run -n 4 gyre-waiting [MS [ROUNDS]]        250, 5; GYRE_TRANSPORT says over what
  *
- * In each round one rank after the other computes until it has had MS milliseconds of a processor, while all others wait for it
- * in an all_reduce. What the others use of the processor meanwhile, each as a share of the time that it waited, is counted;
- * the largest share of any rank in any round is the verdict: above MOST the exit status is 1. Shares do not depend on how busy
- * the machine is: who waits sleeps. A wait shorter than MS counts as one of MS. Beside it, how much longer than its processor
- * time the one that computes took. */
+ * In each round one rank after the other computes until it has had MS milliseconds of a processor, while all others
+ * wait for it in an all_reduce. The processor time of each waiting rank is divided by the time that it waited. The
+ * largest share of any rank in any round is the result: above MOST the exit status is 1. Shares do not depend on the
+ * load of the machine: a waiting rank sleeps. A wait shorter than MS counts as one of MS. A further column: by how
+ * much the elapsed time of the computing rank exceeds its processor time. */
 #include <math.h>
 
 #include "turns.h"
@@ -23,8 +23,8 @@ static double compute(double ns)
     return (double)(turns_now() - start) / ns;
 }
 
-/* The share of the processor that this rank used while it waited, for `least` ns at least: who got no core before, and finds the
- * others there, waits for a moment, of which a share says nothing. */
+/* Returns the share of the processor that this rank used while it waited, for `least` ns at least. A rank that got
+ * no core before finds the others already there and waits for a moment; a share of that moment has no meaning. */
 static double wait_for(gyre_comm *comm, double least)
 {
     double in = 1, out;

@@ -1,10 +1,11 @@
-/* Passes over a tile: what is read goes to one place or two, and how a slot is written and read is a variant of the yardsticks for
+/* Passes over a tile, with one or two destinations. How a slot is written and read is a variant of the yardsticks for
  * private buffers.
  *
  *   plain    as memcpy does
- *   claimed  who reads a slot writes a byte of each line of it as it was, since on some processors what another core has only read takes
- *            several times as long to be written again
- *   past     slots are written past the caches, since lines that a far core has just written come sooner from memory */
+ *   claimed  the reader of a slot writes back one byte of each line unchanged. On some processors a line that another
+ *            core has only read takes several times as long to be written again
+ *   past     slots are written with non-temporal stores. Lines that a core of another cache has just written come
+ *            sooner from memory */
 #ifndef GYRE_LIMITS_PASS_H
 #define GYRE_LIMITS_PASS_H
 

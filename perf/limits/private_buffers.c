@@ -8,9 +8,9 @@
  *                       reduce    its slot `in` + my half -> my output and my slot `out`
  *                       take      its slot `out` -> my output
  *
- * Slots of a small call alternate: who is in call k+2 has seen the other in k+1, which has read everything of k.
- * COMPARE_TILE is the tile in bytes, COMPARE_WAY how slots are written and
- * read (pass.h); the best is looked for by launching several. The other collectives' bounds are in private_moves.c. */
+ * Slots of a small call alternate: a rank in call k+2 has seen the other in k+1, which has read everything of k.
+ * COMPARE_TILE is the tile in bytes, COMPARE_WAY how slots are written and read (pass.h); several launches find the
+ * best. The other collectives' bounds are in private_moves.c. */
 #include <stdlib.h>
 #include <string.h>
 

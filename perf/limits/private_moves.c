@@ -1,9 +1,9 @@
-/* The bound for what two ranks of one host move to each other between private buffers, where nothing but the data moves: no library, no
- * error ever. A rank gives at most one vector and takes at most one.
+/* The bound for what two ranks of one host move to each other between private buffers, where nothing but the data
+ * moves. No library, no errors. A rank sends at most one vector and receives at most one.
  *
  *   barrier       two lines, one way each at the same time
- *   up to 8 KiB   one tile, which is waited for as a whole; up to 56 bytes it lies in the line of its counter. There are eight places, so
- *                 that who gives looks seldom at what has been taken
+ *   up to 8 KiB   one tile, which is waited for as a whole; up to 56 bytes it lies in the line of its counter. There
+ *                 are eight places, so that the sender seldom polls what has been read
  *   above         by tiles, through slots that stay in the caches:
  *                   give   what goes -> my slot; where it stays here as well (all_gather), there in the same pass
  *                   take   its slot, added to my own operand in a reduction -> my output
@@ -93,10 +93,11 @@ static void keep(float *to, const float *from, size_t count)
         memcpy(to, from, count * sizeof *to);
 }
 
-/* Each place has a counter of its own, so that nobody looks at its line between two calls. Who takes in call k sees the other one in it,
- * which has read all that went before: each place is free. Who only gives has to ask, or would write what is still to be read: at
- * every fourth call, until all but the last four have been read, so that of eight places the next four are free. No test shows the lack of
- * it where both are equally quick. */
+/* Each place has a counter of its own, so that no rank polls its line between two calls. A receiver in call k sees
+ * the other rank in it, which has read all that went before, so each place is free. A rank that only sends must
+ * check, or it would overwrite unread data. It waits at every fourth call until all but the last four have been
+ * read; then the next four of the eight places are free. No test shows a missing check where both ranks are equally
+ * quick. */
 static void run_short(const struct job *job)
 {
     calls++;
@@ -164,7 +165,8 @@ static void stay(const struct job *job, struct done *done)
     done->stayed++;
 }
 
-/* Who only gives is done when everything has been taken, as it would be without slots. `run` ends a launch that takes too long. */
+/* A rank that only sends ends when everything has been read, as it would without slots. `run` ends a launch that
+ * takes too long. */
 static void run_long(const struct job *job)
 {
     struct done done = {.tiles = (job->count + tile - 1) / tile};

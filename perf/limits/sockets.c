@@ -12,8 +12,8 @@
  *   uring        io_uring: one send and one receive under way on each end, a system call submits and waits
  *   uring zc     the same with IORING_OP_SEND_ZC
  *
- * GB/s one way (10^9 bytes), and seconds of both processes' processor per GB carried one way, kernel included as far as it is
- * charged to them. The ways go in turns; median of the rounds. */
+ * GB/s one way (10^9 bytes), and seconds of both processes' processor per GB carried one way. Kernel time is
+ * included as far as it is charged to them. The ways take turns; median of the rounds. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,10 +1,11 @@
-/* gyre-sim: how long a collective will take on a cluster that is not there.
+/* gyre-sim: predicts the time of a collective on a cluster that does not exist.
  *
  *     gyre-sim all_reduce --cluster FILE --set hosts=64 -b 4 -e 64M -f 16
  *     gyre-sim all_reduce --hosts 1000,10000,100000 --json out.json
  *
- * A row per size, number of hosts and algorithm: predicted time, bus bandwidth, who says so (`simgrid`, all ranks' plans
- * in SimGrid; or `formula`, where that would be too many messages), and a star at the fastest of its size. */
+ * A row per size, number of hosts and algorithm: predicted time, bus bandwidth, source of the prediction, and a star
+ * at the fastest of its size. Source: `simgrid`, all ranks' plans in SimGrid; or `formula`, where that would be too
+ * many messages. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,11 +1,11 @@
-/* How a lane's steps take time.
+/* The time that the steps of a lane take.
  *
  *   send      [grant, once per step of long messages] own thread: overhead, copy ──▶ link: bytes/bandwidth
  *   receive   ──▶ latency ──▶ own thread: overhead, copy or reduction
  *   local     own thread: copy or reduction
  *
- * What is sent waits in the kernel for its turn on the link (wire.c), while the lane goes on. Latency is added where a message arrives, so that it delays and does not hold up the
- * next. Needs are the plan's, as the executor reads them. */
+ * Sent data wait in the kernel for their turn on the link (wire.c), while the lane goes on. Latency is added where a
+ * message arrives, so that it delays and does not block the next. Needs are the plan's, as the executor reads them. */
 #include "lane.h"
 
 #include <math.h>
@@ -288,7 +288,7 @@ static void reset(struct sim_lane *lane)
     lane->round = lane->done_round = 0;
     lane->tile = lane->tiles = lane->done_tiles = 0;
     lane->iteration = lane->before = lane->allowed = 0;
-    while (lane->first) { /* grants that nobody had to wait for */
+    while (lane->first) { /* grants for which no lane had to wait */
         struct sim_arrival *next = lane->first->next;
         free(lane->first);
         lane->first = next;

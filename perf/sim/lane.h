@@ -31,7 +31,7 @@ struct sim_lane {
     size_t tile, tiles, done_tiles;
     uint64_t iteration;
     sg_actor_t actor;
-    bool waiting; /* suspended until somebody's progress may let it go on */
+    bool waiting; /* suspended until the progress of another lane may let it go on */
     bool through; /* suspended until all are through with this call */
     struct sim_arrival *first, **last;
     struct sim_wire wire;

@@ -1,6 +1,7 @@
-/* How much calls of one size differ: CALLS blocking in-place all_reduces of BYTES, one after the other, by every rank. Rank 0 prints a JSON
- * object: the 10th, 50th and 90th percentile of a call's time, and the mean of the worst 100 calls in a row after the first 200, in us.
- * Built for gyre, and with mpicc and -DSTEADY_MPI for MPI, by perf/steady/run, which starts it. */
+/* Measures how much calls of one size differ: every rank makes CALLS blocking in-place all_reduces of BYTES, one
+ * after the other. Rank 0 prints a JSON object: the 10th, 50th and 90th percentile of a call's time, and the mean of
+ * the worst 100 consecutive calls after the first 200, in us. perf/steady/run builds it for gyre, and with mpicc and
+ * -DSTEADY_MPI for MPI, and starts it. */
 #ifdef STEADY_MPI
 #include <mpi.h>
 #else

@@ -1,6 +1,7 @@
-/* How long a program was inside matrix products: LD_PRELOAD=libgyre-gemm-time.so PERF_GEMM_FILE=FILE PROGRAM. Stands
- * before CBLAS's two products and adds up the time of each call, but those of gyre_nn_test, which is no training; at the end
- * of the program the seconds are appended to FILE, one line per process. Threads of BLAS are inside their caller's time. */
+/* Measures the time of a program inside matrix products: LD_PRELOAD=libgyre-gemm-time.so PERF_GEMM_FILE=FILE
+ * PROGRAM. Wraps CBLAS's two products and adds up the time of each call, except calls of gyre_nn_test, which is no
+ * training. At the end of the program the seconds are appended to FILE, one line per process. Threads of BLAS are
+ * inside their caller's time. */
 #include <cblas.h>
 #include <dlfcn.h>
 #include <gyre/nn.h>

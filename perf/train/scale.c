@@ -1,7 +1,7 @@
 /* Two ranks against one: gyre-run -n 2 --bind perf-train-scale [OPTIONS of gyre-train]
  *
- * Each turn has six kinds of some steps each, of which the first is not counted, so that what changes the speed of a machine
- * over seconds changes all of them alike:
+ * Each turn has six kinds of some steps each, of which the first is not counted. So a change of a machine's speed over
+ * seconds affects all of them alike:
  *
  *     one, other    rank 0 alone has the whole batch; rank 1 has it
  *     apart         each rank by itself has half of the batch, at the same time; nothing is exchanged
@@ -9,9 +9,10 @@
  *     apart_wide    each rank by itself has the whole batch
  *     wide          the ranks share two batches
  *
- * Rank 0 prints one JSON object: of each kind the samples per second of all ranks, by turns (of one and other their mean, as
- * "one"); apart_in_step and apart_wide_in_step, what the ranks that knew nothing of each other would have made if neither
- * had begun a step before both had ended the one before; reduce, the share of a step that its all_reduce takes. */
+ * Rank 0 prints one JSON object. For each kind: the samples per second of all ranks, by turns (for one and other
+ * their mean, as "one"). apart_in_step and apart_wide_in_step: the samples per second of the independent ranks if
+ * neither had begun a step before both had ended the one before. reduce: the share of a step that its all_reduce
+ * takes. */
 #include "train/arguments.h"
 
 #include <math.h>
@@ -87,7 +88,8 @@ static void close_learner(struct learner *learner)
     gyre_nn_free(learner->model);
 }
 
-/* One step of training, as gyre_nn_train has it, of `count` samples by this rank and `global` by all who take part. */
+/* One step of training, as in gyre_nn_train, of `count` samples by this rank and `global` by all ranks that take
+ * part. */
 static void take_step(struct bench *bench, struct learner *learner, size_t count, size_t global)
 {
     const gyre_nn_strategy *strategy = learner->run.strategy;

@@ -1,13 +1,14 @@
-/* A pipeline against its schedule's formula: gyre-run -n S perf-train-stages WIDTH,WIDTH,... BATCH MICRO STEPS [SCHEDULE]
+/* Compares a pipeline with the formula of its schedule:
+ * gyre-run -n S perf-train-stages WIDTH,WIDTH,... BATCH MICRO STEPS [SCHEDULE]
  *
- * Each rank trains an MLP of these widths on the digits for some steps with strategy pipeline, S stages. In turns with a
- * few steps the layers are timed by tapes of public calls, forward and backward of a micro-batch for the modules between
- * each two places at which the model may be cut: once by rank 0 while the others wait, and once by all ranks at the same time, as
- * in a step. Both because cores share memory, caches and power: a layer takes longer beside another one. In turns because
- * a machine's speed changes over seconds.
- * Rank 0 prints one JSON object of medians: `parts`, [end, seconds] as rank 0 has them alone; `beside`, for each rank the
- * seconds of the same parts beside the others; the places that the strategy chose; seconds of a step. What the formula gives is the
- * reader's to say. */
+ * Each rank trains an MLP of these widths on the digits for some steps with strategy pipeline, S stages. In turns with
+ * a few steps, tapes of public calls time the layers: forward and backward of a micro-batch, for the modules between
+ * each two places at which the model may be cut. They are timed once by rank 0 while the others wait, and once by all
+ * ranks at the same time, as in a step. Cores share memory, caches and power, so a layer takes longer beside another
+ * one. Turns are needed because a machine's speed changes over seconds.
+ * Rank 0 prints one JSON object of medians. `parts`: [end, seconds] of rank 0 alone. `beside`: for each rank the
+ * seconds of the same parts beside the others. Then the places that the strategy chose, and the seconds of a step.
+ * The reader computes the formula. */
 #include <gyre/nn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,14 +93,15 @@ static size_t micro_samples(const struct bench *bench)
     return (bench->batch + bench->micro - 1) / bench->micro;
 }
 
-/* Everybody goes on at about the same time. */
+/* All ranks go on at about the same time. */
 static void meet(const struct bench *bench)
 {
     if (bench->run.comm)
         communicate(bench->run.comm, gyre_barrier(bench->run.comm));
 }
 
-/* One micro-batch up and down through all parts, as one rank would compute it: with the data, and the caches, of training. */
+/* One micro-batch up and down through all parts, as one rank would compute it: with the data and the caches of
+ * training. */
 static void pass(struct bench *bench, bool beside, size_t round)
 {
     const void *up = bench->x, *dx = NULL;

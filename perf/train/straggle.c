@@ -1,8 +1,8 @@
-/* What one slow rank costs the others: gyre-run -n 2 --bind perf-train-straggle TIMES [OPTIONS of gyre-train]
+/* The cost of one slow rank for the others: gyre-run -n 2 --bind perf-train-straggle TIMES [OPTIONS of gyre-train]
  *
  * Trains by the strategy of the options for --steps steps. The last rank takes TIMES times as long as it needs for the
- * computation of every step: it sleeps before the step, outside gyre, so that it takes nothing from the others' cores. A rank's
- * computation is what lies between the beginning of a step and its update, in which no strategy waits for others.
+ * computation of every step: it sleeps before the step, outside gyre, so that it takes nothing from the others' cores.
+ * A rank's computation is the time between the beginning of a step and its update; no strategy waits in it for others.
  * Rank 0 prints one JSON object: for each rank the seconds at which its steps began, from its first one on. */
 #include "train/arguments.h"
 

@@ -1,11 +1,12 @@
-/* What a shaped link lets pass at once after a pause, from how long one message took: that much of it was not slowed down. */
+/* The burst of a shaped link: the bytes that pass at once after a pause. Derived from the time of one message: the
+ * burst is the part of the message that was not slowed down. */
 #ifndef GYRE_TOOLS_BURST_H
 #define GYRE_TOOLS_BURST_H
 
 #include "common/slope.h"
 
-/* Bytes; 0 where it is too little of this message to be told from the rest of what it takes. `alone`: a message without bytes;
- * `bandwidth`: of a long one. */
+/* Returns the burst in bytes; 0 where it is too small a part of this message to be distinguished. `alone`: time of a
+ * message without bytes. `bandwidth`: of a long message. */
 static inline double gy_burst(struct gy_timed message, double alone, double bandwidth)
 {
     double burst = message.bytes - bandwidth * (message.seconds - alone);

@@ -11,19 +11,19 @@
 /* Parses with argp, quietly: the only line about an error is the one that names it. `name` is the program's, a
  * literal. */
 void gy_options_parse(const char *name, const struct argp *argp, unsigned flags, int argc, char **argv, void *input);
-/* To be called by the parser at ARGP_KEY_INIT. */
+/* Called by the parser at ARGP_KEY_INIT. */
 void gy_options_init(struct argp_state *state);
-/* One line "NAME: sentence (try NAME --help)", then exit status 2. */
+/* Prints one line "NAME: sentence (try NAME --help)", and exits with status 2. */
 _Noreturn void gy_options_refuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Numbers within bounds, or a refusal that names the option. */
+/* Return a number within bounds, or exit with a message that names the option. */
 long gy_options_integer(const char *option, const char *text, long least, long most);
 size_t gy_options_bytes(const char *option, const char *text, size_t most); /* "4096", "64k", "1M", "2G" */
 
-/* The place of `text` in `names`, which ends with NULL, or a refusal that lists them. */
+/* Returns the index of `text` in `names`, which ends with NULL, or exits with a message that lists them. */
 int gy_options_choice(const char *option, const char *text, const char *const *names);
 
-/* Refuses unknown GYRE_* names and bad values in the environment. */
+/* Exits with a message at an unknown GYRE_* name or a bad value in the environment. */
 void gy_options_check_environment(void);
 
 #endif

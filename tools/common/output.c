@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* Of the first failed flush of a stream; two suffice: standard output and a file beside it. */
+/* The reason of the first failed flush of a stream. Two entries suffice: standard output and one file. */
 static struct failure {
     FILE *stream;
     int errnum;

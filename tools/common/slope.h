@@ -1,5 +1,5 @@
-/* Bytes per second from how long two messages took, a long one and a longer one: what the longer one takes beyond the other
- * has no fixed costs in it. */
+/* Returns bytes per second, from the times of two long messages. The extra time of the longer one contains no fixed
+ * costs. */
 #ifndef GYRE_TOOLS_SLOPE_H
 #define GYRE_TOOLS_SLOPE_H
 
@@ -7,9 +7,9 @@ struct gy_timed {
     double bytes, seconds;
 };
 
-/* On a machine that is busy with something else the longer one may have taken little more time than the other, or less. Half of
- * its share of the time is the least that is believed; below that the longer one is taken alone, fixed costs included, for they
- * are a small part of it. */
+/* On a busy machine the longer message may have taken little more time than the other, or less. The difference is
+ * used only if it is at least half of the longer message's proportional share of the time. Otherwise the longer
+ * message is used alone, with its fixed costs, which are a small part of it. */
 static inline double gy_slope(struct gy_timed shorter, struct gy_timed longer)
 {
     double bytes = longer.bytes - shorter.bytes, seconds = longer.seconds - shorter.seconds;

@@ -1,4 +1,4 @@
-/* The mask that the scheduler reports already respects cgroups, taskset and whoever started us. */
+/* The mask that the scheduler reports already respects cgroups, taskset and the process that started this one. */
 #include "run/affinity.h"
 
 #include <sched.h>

@@ -2,9 +2,9 @@
 #ifndef GYRE_TOOLS_CORES_H
 #define GYRE_TOOLS_CORES_H
 
-/* How many there are; at least 1. */
+/* Returns the number of cores; at least 1. */
 int gy_cores_count(void);
-/* Keeps this process on the `turn`-th of them, counted round. Where the system refuses, nothing changes. */
+/* Binds this process to core `turn` modulo the number of cores. Where the system refuses, nothing changes. */
 void gy_cores_bind(int turn);
 
 #endif

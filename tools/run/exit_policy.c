@@ -1,5 +1,6 @@
-/* What the end of a rank means. Without restarts the first failure is the verdict on the job. With them a rank that
- * failed is due to start again, until it is given up or too few are left; the last one to go is the verdict then. */
+/* What the end of a rank means. Without restarts the first failure is the verdict on the job. With restarts a failed
+ * rank is due to start again, until its restarts are used up or too few ranks are left. The last rank to end is the
+ * verdict then. */
 #include "run/launch_job.h"
 
 #include <stdio.h>
@@ -16,13 +17,13 @@ static const char *describe_end(const siginfo_t *info, char *text, size_t bytes)
     return text;
 }
 
-/* As a shell would say it. */
+/* Returns the exit status in the form that a shell uses. */
 static int exit_status(const siginfo_t *info)
 {
     return info->si_code != CLD_EXITED ? 128 + info->si_status : info->si_status;
 }
 
-/* Has it begun to end, or ended? */
+/* True if the process has begun to end, or has ended. */
 static bool is_ending(pid_t pid)
 {
     char path[40], text[512] = "";
@@ -44,9 +45,9 @@ static void note_who_ends(struct gy_launch_job *job)
         job->ranks[i].ending = !job->ranks[i].ended && is_ending(job->ranks[i].pid);
 }
 
-/* Remembers the first failure; but where a process was ending when that was seen, and a signal killed it, its death was the
- * cause and an exit status the consequence: a dying process closes its connections, by which others notice, before its
- * parent can see its end, however much later that is. */
+/* Stores the first failure. A later death replaces it if that process was already ending when the failure was seen,
+ * and was killed by a signal. Its death is then the cause, and the exit status a consequence: a dying process closes
+ * its connections, and peers notice that before the parent can see the end. */
 static void judge_plain(struct gy_launch_job *job, int rank, const siginfo_t *info)
 {
     bool by_signal = info->si_code != CLD_EXITED;
@@ -64,7 +65,7 @@ static void judge_plain(struct gy_launch_job *job, int rank, const siginfo_t *in
              describe_end(info, how, sizeof how));
 }
 
-/* What is left where ranks may fail: nothing happens, or the rank is due to start again, or the job ends. */
+/* The decision where ranks may fail: nothing happens, the rank is due to start again, or the job ends. */
 static void judge_elastic(struct gy_launch_job *job, int rank, const siginfo_t *info)
 {
     struct gy_launch_rank *it = &job->ranks[rank];

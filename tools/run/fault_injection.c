@@ -1,10 +1,11 @@
-/* The times between faults are exponential, their kinds and ranks uniform, all drawn from splitmix64 in the same order
- * whatever becomes of the ranks: a fault that finds nobody is drawn all the same. So two runs with the same seed meet the
- * same faults at the same times after their start.
+/* The times between faults are exponential, their kinds and ranks uniform. All are drawn from splitmix64 in the same
+ * order, whatever happens to the ranks: a fault without a target is drawn all the same. So two runs with the same seed
+ * meet the same faults at the same times after their start.
  *
- * A cut puts a filter before one end of a connection, through a copy of the rank's own descriptor: it drops every segment,
- * acknowledgements too, before TCP sees it. Nobody hears of that: both ends retransmit until they give up, as they would
- * where a cable was pulled. (To shut the connection down instead would feign the end of a process that lives.) */
+ * A cut attaches a filter to one end of a connection, through a copy of the rank's own descriptor. The filter drops
+ * every segment, acknowledgements too, before TCP sees it. Neither end is notified: both retransmit until they give
+ * up, as after a pulled cable. (A shutdown of the connection would look like the end of the process, which still
+ * lives.) */
 #include "run/fault_injection.h"
 
 #include <dirent.h>
@@ -58,7 +59,7 @@ void gy_chaos_next(struct gy_chaos *chaos, int ranks)
     chaos->dice = draw(chaos);
 }
 
-/* A copy of the process's descriptor where that is one end of a TCP connection, or −1. */
+/* Returns a copy of the process's descriptor if it is one end of a TCP connection, else −1. */
 static int take(int process, int number)
 {
     struct sockaddr_storage peer = {0};
@@ -75,7 +76,7 @@ static int take(int process, int number)
     return -1;
 }
 
-/* Numbers of the descriptors that are sockets, not the standard ones, in order. */
+/* Returns the numbers of the descriptors that are sockets, in order, without the standard ones. */
 static size_t list_sockets(pid_t pid, int *numbers)
 {
     char path[64], target[64];

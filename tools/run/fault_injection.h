@@ -1,4 +1,4 @@
-/* Faults at random, the same ones for the same seed: what --chaos does to the ranks of gyre-run. */
+/* Random faults, the same ones for the same seed: what --chaos does to the ranks of gyre-run. */
 #ifndef GYRE_TOOLS_CHAOS_H
 #define GYRE_TOOLS_CHAOS_H
 
@@ -21,14 +21,14 @@ struct gy_chaos {
     uint64_t dice;   /* which connection a cut is of */
 };
 
-/* "SEED,RATE". False: it is not. */
+/* Parses "SEED,RATE". False: the text has another form. */
 bool gy_chaos_parse(const char *text, struct gy_chaos *chaos_p);
 /* Draws the next fault: a function of seed, rate, number of ranks, and how many were drawn before. */
 void gy_chaos_next(struct gy_chaos *chaos, int ranks);
 
-/* Silences one of the TCP connections of process `pid`, a child: from now on nothing comes in there, as if the network
- * dropped it. Which one is written to `text`, or why there is none. What passes inside of a host by other ways no network
- * can cut, nor does this. Needs no privilege but what lets a parent look into its child (pidfd_getfd). */
+/* Silences one of the TCP connections of process `pid`, a child: from now on it drops all that arrives, as if the
+ * network did. Writes to `text` which connection it is, or why there is none. Shared memory inside a host is not
+ * affected, as a network cannot cut it. Needs no privilege beyond a parent's access to its child (pidfd_getfd). */
 bool gy_chaos_cut(pid_t pid, uint64_t dice, char *text, size_t bytes);
 
 #endif

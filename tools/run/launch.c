@@ -1,13 +1,14 @@
-/* A job of local ranks, from start to end: one loop over one signalfd and the ranks' output pipes; for restarts and faults also over their times.
+/* A job of local ranks, from start to end: one loop over one signalfd and the ranks' output pipes. Restarts and faults
+ * add their timers.
  *
  *   running --a rank fails--> grace (2 s: the others report) --> SIGTERM (2 s) --> SIGKILL
  *   elastic: running --a rank fails, --min are left--> running, and the rank starts again; fewer: as above
  *   running --SIGINT, SIGTERM, SIGHUP--> forwarded at once, then as after SIGTERM; a second one: SIGKILL
  *
- * Invariants. Each rank leads a process group of its own, so that what it forked ends with it. A rank that ended stays
- * a zombie (WNOWAIT) until the very end: its process id, and so its group's, cannot be given to a stranger whom we
- * would kill. Where it is to be started again, what is left of its group is killed first.
- * If the launcher itself is killed, PR_SET_PDEATHSIG ends the ranks. Only rank 0 has stdin. */
+ * Invariants. Each rank leads a process group of its own, so its children end with it. A rank that ended stays a
+ * zombie (WNOWAIT) until the very end. So its process id, and that of its group, cannot be reused by an unrelated
+ * process, which the launcher would then kill. Before a rank is started again, the rest of its group is killed. If
+ * the launcher itself is killed, PR_SET_PDEATHSIG ends the ranks. Only rank 0 has stdin. */
 #include "run/launch_job.h"
 
 #include <errno.h>
@@ -25,7 +26,7 @@
 #define GRACE_MS 2000
 #define SETTLED_MS 3000 /* a rank that has run so long has probably met the others */
 #define ENDS_AT_ONCE 64
-#define JOINERS_MS 10000 /* who joined has so long after the first who has ended in order */
+#define JOINERS_MS 10000 /* time that a joined rank has after the first rank that ended in order */
 
 int64_t gy_launch_now_ms(void)
 {
@@ -74,7 +75,7 @@ static void look_for_end(struct gy_launch_job *job, int rank)
     gy_launch_judge(job, rank, &info);
 }
 
-/* In the order in which they have ended; then those whose order is not known. */
+/* Ranks in the order in which they ended; then the ranks whose order is not known. */
 static void look_for_ends(struct gy_launch_job *job)
 {
     int ranks[ENDS_AT_ONCE], found;
@@ -89,7 +90,7 @@ static void look_for_ends(struct gy_launch_job *job)
         enter(job, GRACE);
 }
 
-/* Ranks, beside the one that is to be struck, that probably have what the job is about. */
+/* Returns the number of ranks, without the one to be struck, that probably have the state of the job. */
 static int count_settled(const struct gy_launch_job *job)
 {
     int settled = 0;
@@ -128,7 +129,7 @@ static void strike(struct gy_launch_job *job)
     gy_chaos_next(chaos, job->launch->ranks);
 }
 
-/* Joiners may be waiting for a world that is no more. */
+/* Joiners may be waiting for a world that has ended. */
 static bool only_joiners(const struct gy_launch_job *job)
 {
     bool any = false;
@@ -141,7 +142,7 @@ static bool only_joiners(const struct gy_launch_job *job)
     return any;
 }
 
-/* What is due by now: starts, faults, ends of stops. */
+/* Does what is due: starts, faults, ends of stops. */
 static void look_at_clock(struct gy_launch_job *job)
 {
     int64_t now = gy_launch_now_ms();
@@ -168,7 +169,7 @@ static int64_t sooner(int64_t left, int64_t due_ms, int64_t now)
     return due_ms && due_ms - now < left ? due_ms - now : left;
 }
 
-/* Milliseconds until something may have to be done without an event. */
+/* Returns the milliseconds until the next timer. */
 static int64_t time_left(const struct gy_launch_job *job)
 {
     int64_t now = gy_launch_now_ms(), left = job->phase == RUNNING ? 1000 : job->deadline_ms - now;
@@ -177,7 +178,7 @@ static int64_t time_left(const struct gy_launch_job *job)
     return job->chaos.rate > 0 && !job->succeeded_ms ? sooner(left, job->began_ms + job->chaos.at_ms, now) : left;
 }
 
-/* Somebody runs, or will. */
+/* True if a rank runs, or will be started. */
 static bool anybody(const struct gy_launch_job *job)
 {
     bool any = job->alive > 0;
@@ -208,7 +209,8 @@ static void on_signal(struct gy_launch_job *job)
     }
 }
 
-/* Reads the terminal for rank 0, but only while we are in its foreground: else the kernel would stop us. */
+/* Reads the terminal for rank 0, only while the launcher is in its foreground: else the kernel would stop the
+ * launcher. */
 static void pass_keyboard(struct gy_launch_job *job)
 {
     char bytes[4096];
@@ -256,7 +258,7 @@ static void run_until_ended(struct gy_launch_job *job, struct pollfd *fds)
     }
 }
 
-/* What ranks forked and left behind ends here; then the zombies go. */
+/* Kills the processes that ranks forked and left behind; then reaps the zombies. */
 static void clean_up(struct gy_launch_job *job)
 {
     signal_all(job, SIGKILL);

@@ -16,16 +16,16 @@ struct gy_launch {
     int ranks;
     bool label; /* each line of output begins with "[rank] " */
     bool bind;  /* rank i runs on the (i mod cores)-th core of this process's mask */
-    /* A rank that fails is started again, as a joiner (GYRE_JOIN=1), and the others go on, unless there are fewer than
-     * `least`; a rank fails at most `restarts` times in a row. The job has succeeded when a rank has. */
+    /* A rank that fails is started again, as a joiner (GYRE_JOIN=1), and the others go on, unless fewer than `least`
+     * are left. A rank may fail at most `restarts` times in a row. The job has succeeded when one rank has. */
     bool elastic;
     int least, restarts;
     struct gy_chaos chaos;
 };
 
-/* Returns the exit status for the tool: 0 when every rank ended with 0 (elastic: one), else the status of the first that
- * failed (elastic: of the last), 128 + signal for a signal, 126 or 127 when the program cannot be executed. The last line
- * on stderr says who failed and how. */
+/* Returns the exit status for the tool. 0: every rank ended with 0 (elastic: one did). Otherwise the status of the
+ * first rank that failed (elastic: of the last): 128 + signal for a signal, 126 or 127 when the program cannot be
+ * executed. The last line on stderr names the failed rank and the cause. */
 int gy_launch_run(const struct gy_launch *launch);
 
 #endif

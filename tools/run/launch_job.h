@@ -21,7 +21,7 @@ struct gy_launch_rank {
     bool ending; /* its process was, when another's failure was the first to be seen */
     bool struck; /* dead by our own hand; its end has not come here yet */
     struct gy_restart again;
-    int64_t wake_ms; /* it is stopped until then; 0: it is not */
+    int64_t wake_ms; /* stopped until then; 0: not stopped */
     struct gy_label out, err;
 };
 
@@ -34,7 +34,7 @@ struct gy_launch_job {
     int status;           /* what the tool will exit with */
     char verdict[256];    /* last line, "" when all is well */
     bool killed;          /* the verdict is a death by signal */
-    int64_t succeeded_ms; /* elastic: when a rank ended with 0, and nobody is started any more; 0: not yet */
+    int64_t succeeded_ms; /* elastic: when a rank ended with 0; no rank is started after that; 0: not yet */
     struct gy_chaos chaos;
     int64_t began_ms;
     sigset_t old_mask;
@@ -46,24 +46,25 @@ struct gy_launch_job {
 
 int64_t gy_launch_now_ms(void);
 
-/* A line of the tool's on stderr. */
+/* Writes a line of the tool to stderr. */
 __attribute__((format(printf, 2, 3))) void gy_launch_tell(const struct gy_launch_job *job, const char *format, ...);
 
-/* spawn.c. 0, or the errno of what failed; an error of exec is waited for. */
+/* spawn.c. Starts a rank. Returns 0 or the errno of the failure; waits until exec has succeeded or failed. */
 int gy_launch_start_rank(struct gy_launch_job *job, int rank, bool again);
-/* Ends what is left of a rank that has ended, and starts it again, as a newcomer. */
+/* Kills what is left of a rank that has ended, and starts the rank again as a joiner. */
 void gy_launch_start_again(struct gy_launch_job *job, int rank);
 
-/* launch_order.c. Begins to watch a rank that has started; without pidfds (Linux before 5.3) it does nothing. */
+/* launch_order.c. Begins to watch a rank that has started. Without pidfds (Linux before 5.3) it does nothing. */
 void gy_launch_order_watch(struct gy_launch_job *job, int rank);
 /* Ends the watch of a rank whose process is about to be reaped or replaced. */
 void gy_launch_order_forget(struct gy_launch_job *job, int rank);
-/* Returns how many of the watched ranks have ended since the last call, at most `most`, and which, the first to end first. */
+/* Writes the watched ranks that have ended since the last call, at most `most`, in the order of their ends. Returns
+ * their number. */
 int gy_launch_order_next(const struct gy_launch_job *job, int *ranks, int most);
 void gy_launch_order_close(struct gy_launch_job *job);
 
-/* exit_policy.c. What the end of a rank, as waitid() tells it, means for the job: nothing, another start that becomes
- * due, or the verdict with which the job ends. */
+/* exit_policy.c. Decides what the end of a rank, as waitid() reports it, means for the job: nothing, a restart that
+ * becomes due, or the verdict with which the job ends. */
 void gy_launch_judge(struct gy_launch_job *job, int rank, const siginfo_t *info);
 
 #endif

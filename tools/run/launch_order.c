@@ -1,6 +1,6 @@
 /* The order in which ranks end. An epoll instance watches a pidfd of each rank: a pidfd becomes readable when its
- * process ends, and epoll lists descriptors in the order in which they became readable. waitid() alone cannot tell that
- * order: of several ranks that have ended since the last look it reports them in an order of its own. */
+ * process ends, and epoll lists descriptors in the order in which they became readable.  last call in an order of
+ * its own. */
 #include "run/launch_job.h"
 
 #include <sys/epoll.h>

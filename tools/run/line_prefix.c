@@ -21,7 +21,7 @@ static void write_all(int fd, const char *bytes, size_t count)
         if (done < 0 && errno == EINTR)
             continue;
         if (done <= 0)
-            return; /* our own reader has gone: nothing is left to tell it */
+            return; /* the reader of our output has closed it */
         bytes += done;
         count -= (size_t)done;
     }

@@ -1,5 +1,5 @@
-/* Passes one stream of one rank through, each line labelled with the rank. Lines stay whole: lines of two ranks never
- * mix. */
+/* Copies one output stream of one rank, and labels each line with the rank. Lines stay whole: lines of two ranks
+ * never mix. */
 #ifndef GYRE_TOOLS_LABEL_H
 #define GYRE_TOOLS_LABEL_H
 

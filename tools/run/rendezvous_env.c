@@ -16,8 +16,8 @@
 #define PORT_TRIES 100
 #define JOINER_WAITS "30" /* seconds */
 
-/* Ports that the kernel hands out on its own begin here: none of them, or a program that makes one world after the other
- * finds its own rank, or anybody, where rank 0 was. */
+/* The kernel's ephemeral ports begin here. None of them is used: a program that makes several worlds could otherwise
+ * find its own rank, or another process, at the port of rank 0. */
 static unsigned first_given_port(void)
 {
     unsigned first = 32768;
@@ -31,8 +31,8 @@ static unsigned first_given_port(void)
 }
 
 /* Finds a free port and keeps a socket bound to it, so that no other job takes the port before rank 0 binds it, or
- * between two worlds of this job. The bind itself fails where any socket has the port. SO_REUSEADDR, set afterwards, lets
- * rank 0, which sets it too, bind and listen beside a socket that does not listen. */
+ * between two worlds of this job. The bind fails where any socket has the port. SO_REUSEADDR is set afterwards, and
+ * rank 0 sets it too. So rank 0 can bind and listen beside this socket, which does not listen. */
 static int reserve_port(struct gy_rendezvous *rendezvous)
 {
     const int on = 1;
@@ -58,8 +58,9 @@ static int reserve_port(struct gy_rendezvous *rendezvous)
     return -1;
 }
 
-/* A descriptor, which a rank inherits, instead of a text in the environment, which every program that a rank starts inherits, too, and
- * which lands in the logs of those that print theirs. −1: errno. */
+/* Returns an inheritable descriptor that holds the secret; −1: errno. An environment variable with the secret would
+ * be inherited by every program that a rank starts, and would land in the logs of programs that print their
+ * environment. */
 static int make_secret(void)
 {
     unsigned char bytes[32];
@@ -81,7 +82,7 @@ static int make_secret(void)
     return -1;
 }
 
-/* In the process that is about to become a rank. */
+/* Called in the process that becomes a rank. */
 static void hand_on_secret(int fd)
 {
     char path[40];
@@ -101,7 +102,7 @@ void gy_rendezvous_tell(const struct gy_rendezvous *rendezvous, int rank, int ra
 {
     if (joiner) {
         setenv("GYRE_JOIN", "1", 1);
-        /* who is left may be joiners alone, and wait for each other */
+        /* the ranks that are left may all be joiners, and wait for each other */
         setenv("GYRE_MEET_TIMEOUT", JOINER_WAITS, 0);
     }
     set_number("RANK", rank);
@@ -110,8 +111,8 @@ void gy_rendezvous_tell(const struct gy_rendezvous *rendezvous, int rank, int ra
     set_number("LOCAL_WORLD_SIZE", ranks);
     setenv("MASTER_ADDR", "127.0.0.1", 1);
     setenv("MASTER_PORT", rendezvous->port, 1);
-    setenv("GYRE_LAUNCHER", "torchrun", 1);   /* these variables hold, whatever Slurm or mpirun left around us */
-    unsetenv("TORCHELASTIC_USE_AGENT_STORE"); /* nobody but rank 0 holds our MASTER_PORT */
+    setenv("GYRE_LAUNCHER", "torchrun", 1);   /* these variables take precedence over those of Slurm or mpirun */
+    unsetenv("TORCHELASTIC_USE_AGENT_STORE"); /* only rank 0 binds our MASTER_PORT */
     if (!getenv("GYRE_SECRET") && !getenv("GYRE_SECRET_FILE"))
         hand_on_secret(rendezvous->secret);
 }

@@ -1,5 +1,5 @@
-/* What a launcher and its ranks say to each other by environment variables, as torchrun's: who a rank is, and where and by
- * which secret all of them meet. */
+/* The environment variables by which a launcher configures its ranks, named as torchrun's: the rank, the address of
+ * the bootstrap, and its secret. */
 #ifndef GYRE_TOOLS_MEETING_H
 #define GYRE_TOOLS_MEETING_H
 
@@ -11,16 +11,18 @@ struct gy_rendezvous {
     int secret;   /* memory that holds the secret, sealed and readable by this user alone */
 };
 
-/* Reserves a free port of this host for the life of the job, and makes a secret. −1: there is none, errno says why. */
+/* Reserves a free port of this host for the life of the job, and makes a secret. Returns −1 and sets errno on
+ * failure. */
 int gy_rendezvous_choose(struct gy_rendezvous *rendezvous);
 void gy_rendezvous_end(struct gy_rendezvous *rendezvous);
-/* Writes this process's environment: rank `rank` of `ranks`, all of this host. A joiner joins a world that runs. The program that
- * this process becomes inherits the descriptor of the secret, unless GYRE_SECRET or GYRE_SECRET_FILE is set. */
+/* Writes this process's environment: rank `rank` of `ranks`, all of this host. A joiner joins a running world. The
+ * program that this process executes inherits the descriptor of the secret, unless GYRE_SECRET or GYRE_SECRET_FILE
+ * is set. */
 void gy_rendezvous_tell(const struct gy_rendezvous *rendezvous, int rank, int ranks, bool joiner);
 
-/* Was this process started by a launcher that gyre knows (src/bootstrap/launcher.c), as one of its ranks? */
+/* True if a launcher that gyre knows (src/bootstrap/launcher.c) started this process as one of its ranks. */
 bool gy_launch_found(void);
-/* By none, or as the only rank: WORLD_SIZE=1, and no other launcher says anything. */
+/* True if no launcher started it, or it is the only rank: WORLD_SIZE=1, and no other launcher's variable is set. */
 bool gy_launch_alone(void);
 
 #endif

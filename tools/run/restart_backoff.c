@@ -1,6 +1,7 @@
-/* A program that cannot run fails at once, each time: its pauses grow from a quarter of a second to ten, and after `limit`
- * starts it is given up. One that has run for ten seconds was no such program: it begins again from the first pause. But a joiner that ends by
- * itself may have waited all that time for a world that is no more, and counts as one that failed at once. */
+/* A program that cannot run fails at once, each time. Its pauses grow from a quarter of a second to ten seconds, and
+ * it is given up after `limit` starts. A program that has run for ten seconds is not of that kind: its pauses begin
+ * anew. A joiner that ends by itself may have waited all that time for a world that has ended. It counts as one that
+ * failed at once. */
 #include "run/restart_backoff.h"
 
 #define FIRST_MS 250

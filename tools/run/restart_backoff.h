@@ -1,4 +1,5 @@
-/* When a rank that failed is started again: after a pause that doubles from failure to failure, and not for ever. */
+/* The time at which a failed rank is started again: after a pause that doubles with each failure, up to a limit of
+ * starts. */
 #ifndef GYRE_TOOLS_RESTART_H
 #define GYRE_TOOLS_RESTART_H
 
@@ -12,8 +13,8 @@ struct gy_restart {
 };
 
 void gy_restart_began(struct gy_restart *restart, int64_t now_ms);
-/* The process has failed; gave_up: a joiner, by an exit status, so that perhaps it was never let in. False: it has done
- * so `limit` times already, and is not started again. */
+/* Records a failure. gave_up: a joiner ended with an exit status, so perhaps it was never let in. Returns false if
+ * it has already failed `limit` times; it is not started again then. */
 bool gy_restart_failed(struct gy_restart *restart, int64_t now_ms, bool gave_up, int limit);
 
 #endif

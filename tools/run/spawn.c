@@ -1,7 +1,7 @@
-/* How a rank starts: its pipes, its process group, what its environment says of the meeting, exec.
+/* How a rank starts: its pipes, its process group, its environment for the bootstrap, exec.
  *
- * The child reports what goes wrong before exec through a pipe that exec closes, so that whoever starts it knows at
- * once. It leads a process group of its own, and dies with us. */
+ * The child reports a failure before exec through a pipe that exec closes, so the launcher knows at once. The child
+ * leads a process group of its own, and dies with the launcher. */
 #include "run/launch_job.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 
 #include "run/affinity.h"
 
-/* The child's life up to exec; what goes wrong is written to `report` as an errno. */
+/* Runs in the child up to exec. A failure is written to `report` as an errno. */
 static _Noreturn void become_rank(const struct gy_launch_job *job, int rank, bool again, pid_t parent, int in, int out,
                                   int err, int report)
 {
@@ -38,8 +38,8 @@ static _Noreturn void become_rank(const struct gy_launch_job *job, int rank, boo
     _exit(127);
 }
 
-/* What rank `rank` reads: nothing, the keyboard through a pipe (its group is not the terminal's), or our own stdin
- * (−1). */
+/* Returns the stdin of rank `rank`: nothing, the keyboard through a pipe (its group is not the terminal's), or the
+ * launcher's own stdin (−1). */
 static int open_input(struct gy_launch_job *job, int rank, bool again)
 {
     int ends[2];
@@ -82,7 +82,7 @@ int gy_launch_start_rank(struct gy_launch_job *job, int rank, bool again)
         it->joiner = again;
         gy_launch_order_watch(job, rank);
         gy_restart_began(&it->again, gy_launch_now_ms());
-        setpgid(it->pid, it->pid); /* also here: whoever is first, a kill of the group always finds it */
+        setpgid(it->pid, it->pid); /* in both processes: a kill of the group then always finds it */
         if (read(report[0], &problem, sizeof problem) != (ssize_t)sizeof problem)
             problem = 0; /* end of file: exec closed it */
     }
@@ -90,7 +90,7 @@ int gy_launch_start_rank(struct gy_launch_job *job, int rank, bool again)
     return problem;
 }
 
-/* Whatever the old process forked is out of the way first. */
+/* First kills the processes that the old process forked. */
 void gy_launch_start_again(struct gy_launch_job *job, int rank)
 {
     struct gy_launch_rank *it = &job->ranks[rank];
@@ -99,7 +99,7 @@ void gy_launch_start_again(struct gy_launch_job *job, int rank)
     gy_label_close(&it->out);
     gy_label_close(&it->err);
     waitpid(it->pid, NULL, 0);
-    it->pid = 0; /* from here on its number may be a stranger's */
+    it->pid = 0; /* from here on the kernel may reuse its number */
     int problem = gy_launch_start_rank(job, rank, true);
     it->again.due_ms = 0;
     if (problem)

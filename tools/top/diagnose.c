@@ -1,11 +1,11 @@
 /* States first, then blame.
  *
- *   waits[] of each page            0 ──▶ 1 ──▶ 3 ◀── 2          a waiting rank has edges to those it misses;
- *                                               ┃                  whoever is reached and does not wait itself holds it up:
- *                                            stopped               3 holds up 0, 1 and 2
+ *    waits[] of each page            0 ──▶ 1 ──▶ 3 ◀── 2          a waiting rank has edges to the ranks it misses;
+ *                                                ┃                  a rank reached that does not wait delays these:
+ *                                             stopped               3 delays 0, 1 and 2
  *
- * A stopped rank's own waits are what they were when it stopped: it has no edges, whatever its page says. Ranks that reach
- * nobody but each other stand in a circle, which happens when ranks call in different orders. */
+ * A stopped rank's own waits are out of date: it has no edges, whatever its page says. Ranks that reach only each
+ * other form a cycle. That happens when ranks call in different orders. */
 #include "top/diagnose.h"
 
 #include <stdio.h>
@@ -70,7 +70,7 @@ static enum top_is classify(const struct top_rank *old, const struct top_state *
     return lives || moves ? TOP_MOVING : TOP_AWAY;
 }
 
-/* Since when nothing has moved in what it waits for. */
+/* Returns the time since which nothing has moved in what the rank waits for. */
 static double waited(const struct top_rank *rank)
 {
     int64_t since = 0;
@@ -93,7 +93,7 @@ static void look_at(const struct top_look *before, struct top_state *state)
     }
 }
 
-/* Without a page there is what the others' pages say about where it is. */
+/* A rank without a page: its place is known from the other ranks' pages. */
 static void guess(const struct top_job *job, struct top_state *state)
 {
     char path[64];
@@ -106,7 +106,8 @@ static void guess(const struct top_job *job, struct top_state *state)
     state->is = access(path, F_OK) == 0 ? TOP_UNSEEN : TOP_GONE;
 }
 
-/* Marks everybody whom `from` waits for, at first or second hand; counts those who do not wait themselves. */
+/* Marks all ranks for which `from` waits, directly or indirectly. Counts the marked ranks that do not wait
+ * themselves. */
 static int reach(const struct top_job *job, int from, bool *marked, int *list)
 {
     int count = 0, ends = 0;
@@ -163,7 +164,7 @@ bool top_judge(const struct top_look *before, const struct top_look *after, size
     bool good = job.states && marked && list;
     for (; *at_p < after->count && after->ranks[*at_p]->page.job == job.id; ++*at_p) {
         const struct top_rank *rank = after->ranks[*at_p];
-        /* A page may claim what it likes: all that serves as an index was held against its own size. */
+        /* The page may hold any value: every value used as an index has been checked against its own size. */
         if (good && rank->page.size == job.size && rank->page.rank < job.size) {
             job.states[rank->page.rank].rank = rank;
             job.seen++;

@@ -1,4 +1,4 @@
-/* What two looks at a job say about each of its ranks, and who holds up whom. */
+/* The state of each rank of a job, from two snapshots, and which rank delays which others. */
 #ifndef GYRE_TOOLS_TOP_JUDGE_H
 #define GYRE_TOOLS_TOP_JUDGE_H
 
@@ -32,16 +32,16 @@ struct top_job {
     uint64_t id;
     int size, seen, host;
     struct top_state *states; /* [size] */
-    bool circle;              /* ranks wait for one another, and nobody else is to blame */
+    bool circle;              /* ranks wait for one another, and no other rank is the cause */
 };
 
-/* A wait below this is the way of things. */
+/* A wait below this is normal. */
 #define TOP_PATIENCE_S 1.0
 
-/* The job that begins at after->ranks[*at_p], which is moved behind it. False: out of memory. */
+/* Judges the job that begins at after->ranks[*at_p], and moves *at_p behind it. Returns false if out of memory. */
 bool top_judge(const struct top_look *before, const struct top_look *after, size_t *at_p, struct top_job *job_p);
 void top_job_free(struct top_job *job);
-/* Is there a rank of which the second look, so soon, cannot say whether it lives inside gyre? */
+/* True if the second snapshot comes too early to tell whether some rank is inside gyre. */
 bool top_undecided(const struct top_look *before, const struct top_look *after);
 
 #endif

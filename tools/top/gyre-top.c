@@ -1,4 +1,5 @@
-/* gyre-top: what every rank on this host does, and who holds up whom. The work is in top/: find pages, judge, show. */
+/* gyre-top: shows the state of every rank on this host, and which rank delays which others. The work is in top/:
+ * pages are found, judged and shown. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -56,7 +57,7 @@ static struct top_look look_now(void)
     return look;
 }
 
-/* The second look, not before it can be told who lives inside gyre. */
+/* Takes the second snapshot, at the earliest when it can tell which ranks are inside gyre. */
 static struct top_look look_again(const struct top_look *before, long milliseconds)
 {
     pause_for(milliseconds);

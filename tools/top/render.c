@@ -60,7 +60,7 @@ static void print_waits(const struct top_state *state, char *text_p, size_t byte
     print_ranks(ranks, count, text_p, bytes);
 }
 
-/* The operation under way, or the one before: of the first communicator that has had one. */
+/* The operation under way, or the one before, of the first communicator that has had one. */
 static void print_operation(const struct top_state *state, char *text_p, size_t bytes)
 {
     const struct gyre_page *page = &state->rank->page;
@@ -111,7 +111,7 @@ static void show_rank(int rank, const struct top_state *state)
            seconds, calls, rate, amount, operation, *waits ? ", waits for rank " : "", waits);
 }
 
-/* What is the matter with a rank that others wait for. */
+/* Returns the cause for which a rank delays others. */
 static void explain(const struct top_state *state, char *text_p, size_t bytes)
 {
     char operation[240] = "";

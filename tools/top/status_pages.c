@@ -1,8 +1,8 @@
-/* /proc/PID/fd of every process is looked through for links to GYRE_PAGE_NAME. What may not be looked at, another user's, is
- * passed over: so does ps with what it may not see.
+/* Searches /proc/PID/fd of every process for links to GYRE_PAGE_NAME. Directories that may not be read, such as another
+ * user's, are skipped, as ps does.
  *
- * Pages are read with pread and not mapped, so that a page which shrinks, or is no page at all, is a short read and no
- * signal; only communicators that are in use are read. */
+ * Pages are read with pread and not mapped. So a page that shrinks, or is no page at all, is a short read and no
+ * signal. Only communicators in use are read. */
 #include "top/status_pages.h"
 
 #include <ctype.h>
@@ -26,7 +26,7 @@ static int64_t now(void)
     return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 
-/* The letter behind the name, which stands in brackets and may hold anything. */
+/* Returns the letter after the name. The name stands in brackets and may hold any character. */
 static char process_state(pid_t process)
 {
     char path[64], text[512];
@@ -47,7 +47,7 @@ static bool read_all(int fd, void *to, size_t bytes, size_t offset)
     return pread(fd, to, bytes, (off_t)offset) == (ssize_t)bytes;
 }
 
-/* A text of another process: it ends, and a terminal takes none of it for a command. */
+/* Makes a text of another process safe: it is terminated, and a terminal interprets none of it as a command. */
 static void clean(char *text, size_t bytes)
 {
     text[bytes - 1] = '\0';
@@ -58,7 +58,7 @@ static void clean(char *text, size_t bytes)
 
 #define CLEAN(text) clean(text, sizeof(text))
 
-/* What serves as an index, or as a text. */
+/* Checks the values that are used as an index, or as a text. */
 static bool check(struct gyre_page *page)
 {
     if (page->size < 1 || page->size > RANKS_MOST || page->rank < 0 || page->rank >= page->size)
@@ -133,7 +133,7 @@ static bool add(struct top_look *look, struct top_rank *rank)
     return true;
 }
 
-/* One descriptor that is called as pages are. False: out of memory. */
+/* Adds the page of one descriptor that has the name of a page. Returns false if out of memory. */
 static bool look_at(struct top_look *look, pid_t process, int folder, const char *name)
 {
     uint64_t head[2];

@@ -1,5 +1,5 @@
-/* One table of options; the parser turns each into a field. Options of the optimiser that were not given keep the
- * defaults of the optimiser that was, so these are collected first and applied at the end. */
+/* One table of options; the parser stores each in a field. Options of the optimiser are collected first and applied
+ * at the end, because those that were not given take the defaults of the chosen optimiser. */
 #include "train/arguments.h"
 
 #include "common/options.h"
@@ -157,7 +157,7 @@ static void parse_hidden(struct model_options *out, const char *text)
     free(copy);
 }
 
-/* NAME[:EVERY[:FACTOR]], with nothing behind it: what is not understood is not passed over. */
+/* NAME[:EVERY[:FACTOR]], with nothing behind it: trailing text is an error. */
 static void parse_schedule(struct gyre_nn_schedule *schedule, const char *text)
 {
     static const char *const names[] = {"constant", "step", "cosine", NULL};
@@ -240,7 +240,7 @@ static void parse_strategy(struct gyre_nn_train_options *train, const char *text
         gy_options_refuse("--strategy: %s", gyre_nn_last_error());
 }
 
-/* Two options that name different ways would leave one of them undone, and nobody would know. */
+/* Refuses two options that name different ways: one of them would be ignored without a message. */
 static void choose_way(struct parse *parse, const char *option)
 {
     if (parse->way && strcmp(parse->way, option) != 0)

@@ -20,7 +20,7 @@ struct arguments {
 
 /* Exits with status 2 and one line where an argument is wrong. */
 void arguments_parse(int argc, char **argv, struct arguments *arguments_p);
-/* Is the model divided over ranks, so that one rank cannot train it so? */
+/* True if the model is divided over ranks, so that one rank cannot train it in the same way. */
 bool arguments_divide_layers(const struct gyre_nn_train_options *train);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef GYRE_TRAIN_KERNELS_H
 #define GYRE_TRAIN_KERNELS_H
 
-/* To be called first: may start the program anew, with OPENBLAS_CORETYPE set. Returns where there is nothing to do. */
+/* Called first: may execute the program again, with OPENBLAS_CORETYPE set. Returns if that is not needed. */
 void kernels_choose(char **argv);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include <gyre/nn.h>
 
-/* A line on stderr where most classes below the largest label do not occur. */
+/* Prints a line on stderr if most classes below the largest label do not occur. */
 void classes_warn(const gyre_nn_dataset *data);
 /* "classes: 0 = setosa, 1 = versicolor" on stdout, where labels are names. */
 void classes_print(const gyre_nn_dataset *data);

@@ -1,6 +1,6 @@
-/* gyre-train: data, model, communicator, gyre_nn_train; then what was asked for beside: how much communication was
- * hidden, and whether one rank alone would have trained the same model. Rank 0 speaks; on an error every rank that has
- * one says its own. */
+/* gyre-train: data, model, communicator, gyre_nn_train. Then the further results that were asked for: how much
+ * communication was hidden, and whether one rank alone would have trained the same model. Rank 0 prints. On an error
+ * every rank that has one prints its own. */
 #include "common/options.h"
 #include "common/output.h"
 #include "run/launch.h"
@@ -101,7 +101,7 @@ static int meet(struct job *job)
     return 0;
 }
 
-/* The first rank writes the metrics, whichever it is by now. */
+/* The first rank of the current communicator writes the metrics. */
 static int open_metrics(struct job *job)
 {
     char text[512];
@@ -166,7 +166,7 @@ static int prepare(struct job *job)
     return 0;
 }
 
-/* Collective: whether one rank has failed; where it is another, this one prints its rank and its sentence. */
+/* Collective. True if a rank has failed. If it is another rank, this one prints its rank and its message. */
 static gyre_status share_failure(struct job *job, bool failed, bool *other_p)
 {
     int32_t first = failed ? job->rank : job->ranks;
@@ -183,8 +183,8 @@ static gyre_status share_failure(struct job *job, bool failed, bool *other_p)
     return status;
 }
 
-/* Before training, whether every rank has its data, its model and its files; else none begins, but for an elastic run, which begins
- * without those that have not. Ranks that join a run do not take part. */
+/* Checks before training that every rank has its data, its model and its files. Otherwise no rank begins. An elastic
+ * run begins without the ranks that failed. Ranks that join a run do not take part. */
 static int agree_to_begin(struct job *job, int rc)
 {
     bool other = false, elastic = job->arguments.elastic || job->arguments.replay_membership;
@@ -196,7 +196,8 @@ static int agree_to_begin(struct job *job, int rc)
     return status == GYRE_SUCCESS ? other : complain(job, gyre_last_error(job->comm));
 }
 
-/* At the end of an elastic run, in which a launcher tolerates that one rank fails: what one has lost is a failure of all. */
+/* At the end of an elastic run, where a launcher tolerates that one rank fails: a loss on one rank is a failure of
+ * all. */
 static void agree_on_loss(struct job *job)
 {
     bool other = false;
@@ -279,7 +280,7 @@ static int train(struct job *job)
     return 0;
 }
 
-/* For the metrics as well, but not where a death in it would undo what an elastic run has brought to its end. */
+/* For the metrics as well, except where a death during the measurement would spoil the result of an elastic run. */
 static int measure_overlap(struct job *job)
 {
     struct gyre_nn_overlap o;
@@ -321,7 +322,7 @@ static double largest_difference(const gyre_nn_model *a, const gyre_nn_model *b)
     return largest;
 }
 
-/* Rank 0 trains alone what all trained together; the others wait at the barrier. */
+/* Rank 0 alone trains the model that all ranks trained together; the others wait at the barrier. */
 static int verify_single(struct job *job)
 {
     gyre_nn_model *model = NULL;
@@ -332,7 +333,7 @@ static int verify_single(struct job *job)
     if (job->rank == 0) {
         struct gyre_nn_train_options options = job->arguments.train;
         options.checkpoint = NULL;
-        if (arguments_divide_layers(&options)) /* there is nobody to divide them with */
+        if (arguments_divide_layers(&options)) /* one rank cannot divide the layers */
             options.strategy = NULL, options.settings = NULL;
         gyre_status status = make_model(job, &model);
         status = status ? status : gyre_nn_train(model, job->data, NULL, &options, &alone);

@@ -1,6 +1,7 @@
-/* Each change is written by the rank that is the first one then: the lines so far and one more, into a new file that takes the
- * place of the old one, so that the file is whole when any of them dies. A line takes the place of those before it whose step is not below its own: the state of such a change was lost with
- * those who had it. Reading gives increasing steps. */
+/* The first rank of the new membership writes each change: the lines so far and one more, into a new file that
+ * replaces the old one. So the file is complete when any rank dies. A new line replaces the earlier lines whose step
+ * is not below its own: the state of those changes was lost with the ranks that had it. Reading gives increasing
+ * steps. */
 #include "train/membership.h"
 
 #include "base/aside.h"
@@ -15,7 +16,7 @@
 
 #define LINES_MOST 1000000
 
-/* What the file holds so far; true also where there is none. */
+/* Reads what the file holds so far; true also where there is no file. */
 static bool copy_lines(const char *path, FILE *to)
 {
     char line[128];

@@ -4,7 +4,7 @@
 
 #include <gyre/nn.h>
 
-/* A new file with this line, or a line more. False: errno says why. */
+/* Writes a new file with this line, or adds a line. False: errno says why. */
 bool membership_write(const char *path, const struct gyre_nn_membership *now, bool first);
 
 /* NULL, or what is wrong with the file, valid until the next call. *list_p is the caller's to free. */

@@ -1,4 +1,4 @@
-/* The metrics of a run: one JSON object per line. A NULL metrics swallows everything. */
+/* The metrics of a run: one JSON object per line. With NULL as metrics the functions do nothing. */
 #ifndef GYRE_TRAIN_METRICS_H
 #define GYRE_TRAIN_METRICS_H
 

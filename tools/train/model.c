@@ -121,8 +121,8 @@ static size_t pick(const gyre_nn_model *model, const void *outputs, size_t row, 
     return classes - 1;
 }
 
-/* The context, all that was written or its end, grows in place; when it is full, its later half is kept. What lies behind its
- * end does not matter, for no step of these models looks ahead. */
+/* The context, which is the text so far or its end, grows in place. When it is full, its later half is kept. Values
+ * behind its end have no effect, as no step of these models attends to later ones. */
 gyre_status model_write_text(gyre_nn_model *model, const gyre_nn_dataset *data, size_t count, uint64_t seed)
 {
     size_t steps = data->steps, length = 1;

@@ -1,4 +1,4 @@
-/* Which model gyre-train makes of which options, and what text it writes. */
+/* The model that gyre-train makes of its options, and the text that the model writes. */
 #ifndef GYRE_TRAIN_MODEL_H
 #define GYRE_TRAIN_MODEL_H
 
@@ -21,12 +21,12 @@ struct model_options {
 
 extern const char *const model_names[MODEL_COUNT + 1]; /* ends with NULL */
 
-/* Fills in what was not given; refuses (exit status 2) what the kind has no use for. */
+/* Fills in the options that were not given. Exits with status 2 at an option that the kind does not use. */
 void model_options_settle(struct model_options *options, const char *data);
 gyre_status model_open_data(const struct model_options *options, const char *name, gyre_nn_dataset **data_p);
 gyre_status model_make(const struct model_options *options, const gyre_nn_dataset *data, uint64_t seed,
                        gyre_nn_model **model_p);
-/* Prints `count` bytes of text that the model goes on with from the data's first. */
+/* Prints `count` bytes of text, with which the model continues the beginning of the data. */
 gyre_status model_write_text(gyre_nn_model *model, const gyre_nn_dataset *data, size_t count, uint64_t seed);
 
 #endif

@@ -8,8 +8,8 @@
 
 #include "common/options.h"
 
-/* written: line by line, into the file that is there; whole: a new file takes its place, or a device gets it; replaced: a new
- * file takes its place, and a device is refused. */
+/* written: line by line, into the existing file. whole: a new file replaces the old one, and a device is written to.
+ * replaced: a new file replaces the old one, and a device is refused. */
 enum use { READ, WRITTEN, WHOLE, REPLACED };
 
 struct file {
@@ -40,7 +40,7 @@ static void list(const struct arguments *a, struct file files_p[FILES])
     memcpy(files_p, files, sizeof(files));
 }
 
-/* By name where there is none yet. Devices and pipes may be given twice. */
+/* Compares by name where the file does not exist yet. Devices and pipes may be given twice. */
 static bool is_same(const char *a, const char *b)
 {
     struct stat x, y;
@@ -63,7 +63,7 @@ void files_refuse_shared(const struct arguments *arguments)
         }
 }
 
-/* As far as can be seen without doing it; NULL: nothing is in the way. */
+/* Checks without writing; NULL: no obstacle is known. */
 static const char *obstacle(const struct file *file)
 {
     char folder[4096];

@@ -1,4 +1,5 @@
-/* The files that a run reads and writes: are they apart, and can those be written that are written at its end? */
+/* The files that a run reads and writes: whether they are distinct, and whether those written at its end can be
+ * written. */
 #ifndef GYRE_TRAIN_FILES_H
 #define GYRE_TRAIN_FILES_H
 
@@ -6,10 +7,10 @@
 
 #define FILES_TEXT 512
 
-/* Ends with status 2 and one line where two options name one file and a run would write over what it reads, or mix what it
- * writes. A checkpoint may take the place of the one that the run goes on from. */
+/* Exits with status 2 and one line if two options name one file and the run would write over its input, or mix its
+ * outputs. A checkpoint may replace the one from which the run continues. */
 void files_refuse_shared(const struct arguments *arguments);
-/* Training is long: what cannot be written at its end is said at its beginning. False: the sentence is in `text_p`. */
+/* Checks before the training that the files written at its end can be written. False: the message is in `text_p`. */
 bool files_can_be_written(const struct arguments *arguments, char text_p[FILES_TEXT]);
 
 #endif

@@ -1,5 +1,5 @@
-/* Two shares: of the communication, and of what could be hidden of it. Where noise leads them out of their range, or apart,
- * the reason is printed instead of a number. */
+/* Two shares: of the communication, and of the part of it that could be hidden. If noise takes them out of their
+ * range, or their quartiles too far apart, the reason is printed instead of a number. */
 #include "train/overlap.h"
 
 #include <math.h>
@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Quartiles that are further apart than this say nothing. */
+/* Quartiles further apart than this have no meaning. */
 #define WIDEST 0.5
-/* Times of steps that follow one another differ by so much. */
+/* Times of consecutive steps differ by this much. */
 #define ENOUGH 1.05
 
 double overlap_of_possible(const struct gyre_nn_overlap *overlap)

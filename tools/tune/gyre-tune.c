@@ -1,21 +1,22 @@
-/* gyre-tune: measures what GYRE_TUNING wants to know about a cluster, between the ranks that it is started as.
+/* gyre-tune: measures the figures of a cluster that GYRE_TUNING needs, between the ranks of its own job.
  *
  *     gyre-tune --ranks 4 -o here.tuning                      on this machine
  *     torchrun ... gyre-tune -o cluster.tuning                one rank per host, or as many as the job will have
  *
- * Between rank 0 and the nearest rank of another host (none: another rank of this host):
+ * Measured between rank 0 and the nearest rank of another host (if there is none: another rank of this host):
  *
- *     alone     half of a small message's way there and back
- *     overhead  what each of many small messages costs, one behind the other: both ends are taken alike
+ *     alone     half of the round-trip time of a small message
+ *     overhead  what each of many small messages costs in a stream; sender and receiver are assumed equal
  *     latency   alone, without both overheads
  *     bandwidth from the difference of two long messages
- *     burst     the most of a message, of three lengths, that took no time at that bandwidth: a shaper lets so much pass at once, and
- *               while a message goes one way those of the other way fill
+ *     burst     the most of a message, of three lengths, that took no time at that bandwidth. A shaper lets that many
+ *               bytes pass at once. While a message goes one way, the bucket of the other direction refills
  *     copy      what a middle-sized message takes beyond all of these; on one host, what a long one takes
  *
- * and, by rank 0 for itself, how fast it adds up two vectors; and with a rank of the same host, if there is one, the local
- * latency, and from the difference of two long messages the local copy. Those two are all that hierarchical algorithms add: what
- * they cost follows from the figures of both levels. Medians. Everybody else waits. The file is for GYRE_TUNING and for gyre-sim --cluster. */
+ * Rank 0 also measures alone how fast it adds two vectors. With a rank of the same host, if there is one, it
+ * measures the local latency and, from the difference of two long messages, the local copy. Hierarchical algorithms
+ * need no other figure: their cost follows from the figures of both levels. All figures are medians. The other ranks
+ * wait. The file is for GYRE_TUNING and for gyre-sim --cluster. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,7 +53,7 @@ struct tune {
 
 struct figures {
     double hosts, ranks_per_host, bandwidth, latency, burst, overhead, copy, reduce, local_latency;
-    double local_copy; /* 0: nobody to measure it with */
+    double local_copy; /* 0: no rank of this host to measure it with */
 };
 
 static double now(void)
@@ -82,7 +83,7 @@ static double median(double *values, int count)
     return values[count / 2];
 }
 
-/* Half of the way there and back, with `peer`; both call it. */
+/* Returns half of the round-trip time with `peer`; both ranks call it. */
 static double there_and_back(const struct tune *tune, int peer, size_t bytes, int times)
 {
     double values[256];
@@ -100,7 +101,7 @@ static double there_and_back(const struct tune *tune, int peer, size_t bytes, in
     return median(values, times);
 }
 
-/* A message among many. */
+/* Returns the time of a message in a stream of many. */
 static double in_a_stream(const struct tune *tune, int peer)
 {
     double values[9];
@@ -191,7 +192,7 @@ static void measure(struct tune *tune, struct figures *figures)
     must(tune, gyre_barrier(tune->comm));
 }
 
-/* Who is measured with rank 0. */
+/* Chooses the ranks that are measured with rank 0. */
 static void look_around(struct tune *tune, struct figures *figures_p)
 {
     int size = gyre_comm_size(tune->comm);

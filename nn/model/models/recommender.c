@@ -1,15 +1,16 @@
-/* The compound recommender: which item comes next, from a session and from what is known of its user.
+/* The compound recommender: predicts the next item from a session and from the features of its user.
  *
  *     session   items → vectors ─┬─ lstm ─ + ─────────────────────────┐ a state after each item
- *                                └─────────┘                          ├─ norm ─ attention ─ of the profile's step ─ next item
+ *                                └─────────┘                          ├─ norm ─ attention ─ of the profile ─ next item
  *     features  ─┬─ dense ─ code ─┬───────────────────── profile ─────┘ one step more
  *                │                └─ dense ─ dense ─ reconstruction, a second cost
  *                └───────────────────────────────────┘
  *
- * A sample is `steps` numbers of items followed by `features` sparse features. The autoencoder (Hinton and Salakhutdinov,
- * 2006) makes a dense profile of these; attention (Vaswani et al., 2017) lets the profile ask the states of the session
- * (an LSTM's, with the item itself added), and its weights tell what the answer rests on. The two branches depend on
- * nothing but the input, so a pipeline computes them side by side. */
+ * A sample is `steps` numbers of items followed by `features` sparse features. The autoencoder (Hinton and
+ * Salakhutdinov, 2006) makes a dense profile of the features. In the attention (Vaswani et al., 2017) the profile is
+ * the query, and the states of the session are the keys: the LSTM's states, with the item itself added. Its weights
+ * tell on what the answer rests. The two branches depend only on the input, so a pipeline computes them side by
+ * side. */
 #include "base/require.h"
 #include <gyre/nn.h>
 

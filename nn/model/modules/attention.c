@@ -5,8 +5,9 @@
  *     y = (P·V of all heads)·Uᵀ + u         U[D × D]
  *
  * Kept per sample: Q, K, V [time × 3D], P [heads × time × time], P·V [time × D].
- * Backward finishes its gradients from the end of the arena: U and u first, b, then W in three blocks, of V, K and Q, so
- * that what is done can leave while the rest is computed. The blocks are always the same, and so are the bits. */
+ * Backward finishes its gradients from the end of the arena: U and u first, b, then W in three blocks, of V, K and
+ * Q. So finished gradients can leave while the rest is computed. The blocks are always the same, and so are the
+ * bits. */
 #include "base/error.h"
 #include "model/modules/module.h"
 

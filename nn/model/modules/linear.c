@@ -1,7 +1,8 @@
 /* linear: y = x·Wᵀ + b, row by row, with W[outputs × inputs] followed by b[outputs] in the arena.
  * Backward: dW += dyᵀ·x, db += column sums of dy; dx = dy·W.
- * dW of a large layer is computed in blocks of rows, from the last to the first, so that what is done can leave while the
- * rest is computed: it is half of such a layer's backward. The blocks go by the shape alone, and so do the bits.
+ * dW of a large layer is computed in blocks of rows, from the last to the first, so that finished blocks can leave
+ * while the rest is computed: dW is half of such a layer's backward. The blocks depend on the shape alone, and so do
+ * the bits.
  * Weights begin as He (2015) where a relu follows, as Glorot and Bengio (2010) elsewhere. */
 #include "model/modules/module.h"
 

@@ -62,7 +62,7 @@ struct gy_nn_call {
     gyre_nn_passed_func passed; /* NULL, or for backward_params to say that its gradients from there on are final */
     void *passed_user;
     const void *dy;              /* like y */
-    void *dx[GY_NN_MOST_INPUTS]; /* like x; written by backward_input; NULL where nobody needs it */
+    void *dx[GY_NN_MOST_INPUTS]; /* like x; written by backward_input; NULL where it is not needed */
     struct gy_nn_draw draw;
 };
 
