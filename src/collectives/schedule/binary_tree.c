@@ -6,18 +6,18 @@
  *        / \   / \        all_reduce and barrier: v = rank; broadcast, reduce: v = rank − root
  *       3   4 5   6
  *
- * Channels: up from a left child 0, from a right child 1; down to a left child 2, to a right child 3. Every direction
- * is a lane of its own and has one round, so tile t of one waits only for tile t of the other. Invariant: the down tile
- * overwrites what the up tile was read from only after the parent, and so the root, has received it: no need says so,
- * causality does. */
+ * Channels: up from a left child 0, from a right child 1; down to a left child 2, to a right child 3. Every
+ * direction is a lane of its own and has one round, so tile t of one waits only for tile t of the other. Invariant:
+ * the down tile overwrites the source of the up tile only after the parent, and so the root, has received that.
+ * Causality guarantees this without a need. */
 #include "collectives/schedule/builder.h"
 
 struct tree {
     struct gy_builder *builder;
     int parent, left, right; /* ranks, −1: none */
-    int side;                /* 0: I am a left child, 1: a right child */
+    int side;                /* 0: this rank is a left child, 1: a right child */
     int width;               /* 0 in a barrier */
-    enum gy_space sum;       /* where the reduction of the subtree grows */
+    enum gy_space sum;       /* where the subtree's partial sum accumulates */
 };
 
 static int rank_at(const struct gy_plan_shape *shape, int root, int position)
@@ -41,7 +41,7 @@ static struct tree make_tree(struct gy_builder *builder, const struct gy_plan_sh
     };
 }
 
-/* Opens a lane with one step; returns the lane. `after` is the lane whose same tile comes first, −1: none. */
+/* Opens a lane with one step; returns the lane. `after` is the lane whose same tile comes first; −1: none. */
 static int add_lane(struct tree *tree, int channel, enum gy_step_kind kind, int peer, enum gy_space src,
                     enum gy_space dst, int after)
 {
@@ -56,7 +56,7 @@ static int add_lane(struct tree *tree, int channel, enum gy_step_kind kind, int 
     return lane;
 }
 
-/* Returns the lane after which the reduction of the subtree is in the output, −1 for a leaf, whose input is its
+/* Returns the lane after which the subtree's reduction is in the output; −1 for a leaf, whose input is its
  * reduction. */
 static int go_up(struct tree *tree)
 {

@@ -1,15 +1,16 @@
-/* Binomial trees over runs of ranks: the canonical tree (reduction_order.h), in which a group of ranks is held by the root, where it
- * is one of them, else by the first.
+/* Binomial trees over runs of ranks: the canonical tree (reduction_order.h). The holder of a group is the root if it
+ * is a member, else the group's first rank.
  *
- *   N = 6, root 3      ((0 1)(2 3))(4 5)      1 ─▶ 0 ─▶ 3     whoever holds a part sends it to whoever holds the whole
- *                                             2 ─▶ 3          (reduce, gather), or is sent it (broadcast, scatter)
+ *   N = 6, root 3      ((0 1)(2 3))(4 5)      1 ─▶ 0 ─▶ 3     the holder of a part sends it to the holder of the whole
+ *                                             2 ─▶ 3          (reduce, gather), or receives it (broadcast, scatter)
  *                                             5 ─▶ 4 ─▶ 3
  *
  *   reduce      parts are whole vectors; the lower ranks' is the left operand: canonical order, for any root
  *   gather      parts are the blocks of the group, which lie together whatever the root
  *   broadcast, scatter     the same backwards, the largest group first
  *
- * Invariant: what leaves has all come. Sums, and blocks on their way, live in scratch; at the root in the output. */
+ * Invariant: a range is sent after all of it has been received. Partial sums and forwarded blocks live in scratch;
+ * at the root in the output. */
 #include "collectives/schedule/builder.h"
 #include "collectives/schedule/reduction_order.h"
 
@@ -19,11 +20,11 @@ struct part {
     int holder, lo, width; /* ranks [lo, lo + width) */
 };
 
-/* My place in the tree. */
+/* This rank's position in the tree. */
 struct place {
-    int parent;                  /* −1: I am the root */
-    struct part whole;           /* the largest group that I hold */
-    struct part child[CHILDREN]; /* the parts that others hold of it, the smallest first */
+    int parent;                  /* −1: this rank is the root */
+    struct part whole;           /* the largest group this rank holds */
+    struct part child[CHILDREN]; /* its parts held by other ranks, the smallest first */
     int children;
 };
 
@@ -46,7 +47,7 @@ static struct place find_place(const struct gy_plan_shape *shape)
         if (holder == shape->rank)
             other[others++] = theirs;
         else
-            place.parent = holder; /* of the smallest group that I do not hold, in the end */
+            place.parent = holder; /* finally: the holder of the smallest group this rank does not hold */
         lo = mine.lo;
         width = mine.width;
     }

@@ -1,15 +1,15 @@
 /* Bruck's algorithms for any world size N: few messages for small blocks.
  *
- * All-gather: what a rank has is a run of blocks that begins with its own, and doubles.
+ * All-gather: a rank's blocks form a run that begins with its own and doubles in each round.
  *
- *   distance d = 1, 2, 4, ...:  rank r sends the first of its blocks, r, r + 1, ..., d of them or what is missing, to rank
- *                               r − d, and receives from r + d the blocks from r + d on; all modulo N
+ *   distance d = 1, 2, 4, ...:  rank r sends the first of its blocks, r, r + 1, ..., d of them or what is missing, to
+ *                               rank r − d, and receives from r + d the blocks from r + d on; all modulo N
  *
- * Everything goes straight to its place in the output: a run that goes round the end of the vector is two messages.
- * Invariant: a send waits for the last receive of what it reads, and for the copy of my own block.
+ * Every block is received at its final place in the output; a run that wraps around the end of the vector is two
+ * messages. Invariant: a send waits for the last receive of any block it reads, and for the copy of the own block.
  *
- * All-to-all: a block that has to go i ranks on goes 2^k ranks on for every bit k of i. Position i of a rank holds the block
- * that has, or had, that way to go:
+ * All-to-all: a block for rank r + i travels 2^k ranks for every bit k of i. Position i holds a block whose
+ * remaining or completed distance is i:
  *
  *   turn       position i <- input block r + i
  *   k = 0, 1, 2, ...   pack      the positions with bit k, side by side
@@ -17,10 +17,11 @@
  *                      unpack    what came into the same positions
  *   turn       output block r − i <- position i; all modulo N
  *
- * A rank sends log2 N messages instead of N − 1, and every block as often as its way has bits. Slot 0 of the scratch holds
- * the positions, slot 1 what is sent and, from block N / 2 on, what is received: at most N / 2 of i = 1 ... N − 1 have a
- * bit. Invariant: what is packed has come in all earlier steps, as one lane does all moving; it lies where the message
- * before has left; a message is received where the one before has been unpacked. */
+ * A rank sends log2 N messages instead of N − 1; a block is sent once per set bit of its distance. Scratch slot 0
+ * holds the positions. Slot 1 holds the outgoing message and, from block N / 2 on, the incoming one: at most N / 2
+ * of i = 1 ... N − 1 have a given bit set. Invariant: one lane does all copies, so a pack follows all earlier
+ * receives. It overwrites the outgoing message only after that was sent; a receive overwrites the incoming one only
+ * after it was unpacked. */
 #include "collectives/schedule/builder.h"
 
 enum { SEND_LANE, RECV_LANE, COPY_LANE };
@@ -33,7 +34,7 @@ struct run {
 struct script {
     struct gy_builder *builder;
     int rank, size;
-    struct run received[RUNS]; /* so far, in order */
+    struct run received[RUNS]; /* so far, in order of arrival */
     int receives;
 };
 
@@ -46,14 +47,14 @@ static int cut(const struct script *script, int lo, int width, struct run runs[2
     return over > 0 ? 2 : 1;
 }
 
-/* After the last receive that brought any of it, and the copy of my own block where it is one of them. */
+/* Adds needs on the last receive that covers each part of the run, and on the copy of the own block if it is in it. */
 static void add_needs(const struct script *script, struct gy_step *step, int round, struct run run)
 {
     int last = script->receives - 1;
     while (last >= 0 && (script->received[last].lo >= run.lo + run.width ||
                          script->received[last].lo + script->received[last].width <= run.lo))
         last--;
-    /* Of two runs of equal length the one that begins later has each element in no later a tile. */
+    /* Of two runs of equal length, each element of the run with the later start lies in the same or an earlier tile. */
     bool same = last >= 0 && script->received[last].lo >= run.lo && script->received[last].width == run.width;
     if (last >= 0)
         gy_step_need(step, RECV_LANE, round - last, false, !same);
@@ -95,7 +96,7 @@ static void add_lane(struct script *script, bool sends)
 enum { POSITIONS, MESSAGES }; /* slots */
 enum { MOVE_LANE = COPY_LANE };
 
-/* How many of the positions 1 ... size − 1 have the bit. */
+/* Returns how many of the positions 1 ... size − 1 have the bit set. */
 static int count_with_bit(int size, int bit)
 {
     int whole = size / (2 * bit) * bit, rest = size % (2 * bit) - bit;
@@ -124,7 +125,7 @@ static void exchange(struct gy_builder *builder, const struct gy_plan_shape *sha
         step->range = (struct gy_range){sends ? 0 : size / 2, 0, count_with_bit(size, d)};
         step->src = step->dst = GY_SCRATCH;
         step->slot0 = MESSAGES;
-        if (sends) /* moves: a turn, then packs and unpacks in turns */
+        if (sends) /* copies: a rotation, then packs and unpacks alternately */
             gy_step_need(step, MOVE_LANE, -(k + 1), false, true);
         else if (k > 0)
             gy_step_need(step, MOVE_LANE, -k, false, true);

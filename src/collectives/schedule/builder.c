@@ -1,6 +1,6 @@
 /* The growing plan behind the builders: lanes and steps are appended in order, so that steps lie grouped by lane.
  *
- * Out of memory is remembered instead of reported: builders go on writing into a spare step, and gy_plan_build looks
+ * An allocation failure is recorded, not reported: builders continue into a spare step, and gy_plan_build checks
  * once at the end. */
 #include "collectives/schedule/builder_internal.h"
 

@@ -1,4 +1,5 @@
-/* For builders only: grows a plan step by step. One file per algorithm: build_<algorithm>.c; each exports one function of this type and is a row of the table in schedule.c. */
+/* For builders only: grows a plan step by step. Each algorithm has a file of its own, which exports one builder
+ * function; the table in schedule.c lists them. */
 #ifndef GY_COLLECTIVES_SCHEDULE_BUILDER_H
 #define GY_COLLECTIVES_SCHEDULE_BUILDER_H
 
@@ -12,10 +13,10 @@ struct gy_plan *gy_builder_plan(struct gy_builder *builder);
 /* Opens a lane; returns its index. Following steps belong to it. Lanes without steps are dropped by the builder's
  * caller, so indices stay as given only if each opened lane gets a step. */
 int gy_builder_lane(struct gy_builder *builder, uint16_t channel, int region_lane);
-/* Adds a zeroed step with needs unused, rounds 1, peer −1; valid until the next call. Out of memory is remembered and
- * makes gy_plan_build return NULL. */
+/* Adds a zeroed step with needs unused, rounds 1, peer −1; valid until the next call. An allocation failure makes
+ * gy_plan_build return NULL. */
 struct gy_step *gy_builder_step(struct gy_builder *builder, enum gy_step_kind kind);
-/* Remembers that memory ran out somewhere else: gy_plan_build returns NULL. */
+/* Records an allocation failure of the caller: gy_plan_build returns NULL. */
 void gy_builder_fail(struct gy_builder *builder);
 void gy_step_need(struct gy_step *step, int lane, int lag, bool everyone, bool whole);
 
@@ -25,8 +26,8 @@ struct gy_bit_groups {
         int first;
         uint8_t bits;
     } groups[31];
-    int count, mine; /* groups; the one that the rank is in */
-    int index;       /* the rank's, in its group */
+    int count, mine; /* number of groups; index of the rank's group */
+    int index;       /* the rank's index in its group */
 };
 struct gy_bit_groups gy_bit_groups(int size, int rank);
 

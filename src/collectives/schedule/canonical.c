@@ -1,22 +1,23 @@
-/* Canonical order over links at full bandwidth: recursive halving with growing distance, for any world size N. The ranks
- * are cut into groups by the bits of N, the largest first; A is the first group, of P ranks:
+/* Canonical order over links at full bandwidth: recursive halving with growing distance, for any world size N. The
+ * ranks are cut into groups by the bits of N, the largest first; A is the first group, of P ranks:
  *
  *   N = 7      A = 0 1 2 3   B = 4 5   C = 6          tree: A · (B · C), inside A: (0 · 1) · (2 · 3)
  *
- *   halve      in each group, at distances 1, 2, 4, ...: with the partner at that distance, keep the half of my range
- *              that my bit says, send the other, reduce what comes. A rank of a group of 2^b ends with one of 2^b parts of
- *              its group's reduction, that of its bits in reverse
- *   fold       C into B, then B into A: a rank's part goes, in pieces, to those who have parts of it, as their right
+ *   halve      in each group, at distances 1, 2, 4, ...: with the partner at that distance, keep the half of the range
+ *              selected by the own bit, send the other, reduce what arrives. A rank of a group of 2^b ends with one of
+ *              2^b parts of its group's reduction, that of its bits in reverse
+ *   fold       C into B, then B into A: a rank's part goes, in pieces, to the ranks that hold parts of it, as right
  *              operand. A now has the reduction of all, one of P pieces per rank
- *   spread     all_reduce: A to B, B to C: the pieces go back the way that they came; then each group, at distances
- *              ..., 4, 2, 1, swaps parts. reduce: every rank of A sends its piece to the root. reduce_scatter: every rank of
- *              A sends the blocks of its piece to their owners, where it is not the owner itself
+ *   spread     all_reduce: A to B, B to C: the pieces return on the same links; then each group, at distances
+ *              ..., 4, 2, 1, swaps parts. reduce: every rank of A sends its piece to the root. reduce_scatter: every
+ *              rank of A sends the blocks of its piece to their owners, where it is not the owner itself
  *
- * Each direction moves N − 1 vectors, as a ring does. Every operand of a reduction is a run of ranks, the lower one on the
- * left: the expression is the canonical tree of reduction_order.h for every element.
+ * Each direction moves N − 1 vectors, as a ring does. Every operand of a reduction is a run of ranks, the lower one
+ * on the left: the expression is the canonical tree of reduction_order.h for every element.
  *
- * Invariants: a send waits for the whole previous receive, which holds all it reads; tile by tile where it sends the very
- * range received. What a receive overwrites had been sent, received and used before what it brings could be computed. */
+ * Invariants: a send waits for the whole previous receive, which holds all it reads; for single tiles if both ranges
+ * are equal. Data that a receive overwrites had been sent, received and used before the peer could compute the
+ * message. */
 #include "collectives/schedule/builder.h"
 
 enum { SEND_LANE, RECV_LANE };
@@ -28,7 +29,7 @@ struct script {
     int pieces; /* P */
     bool fine;  /* blocks are ranks, else pieces */
     enum gy_space work;
-    bool sends, open;        /* this pass emits sends, else receives; its lane is there */
+    bool sends, open;        /* this pass emits sends, else receives; its lane has been opened */
     int round, receives;     /* of the lane under construction; of the receives so far */
     int last_lo, last_width; /* of the last receive, in pieces */
 };
@@ -172,7 +173,7 @@ static int holder_of(const struct script *script, int block)
     return -1;
 }
 
-/* Of the piece that I hold at the end of the reduction. */
+/* Returns the number of blocks in the piece that this rank holds after the reduction. */
 static int piece_blocks(const struct script *script)
 {
     int piece = range_lo(script, script->of.index, script->of.groups[0].bits);
@@ -210,7 +211,7 @@ static void emit_lane(struct script *script, bool sends)
     }
 }
 
-/* My own block, where I hold it myself. */
+/* Copies the own block, if this rank holds it. */
 static void emit_copy(struct script *script)
 {
     if (script->shape->collective != GY_REDUCE_SCATTER || holder_of(script, script->shape->rank) != script->shape->rank)

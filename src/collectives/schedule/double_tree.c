@@ -1,11 +1,13 @@
-/* Two binary trees, each for one half of the vector, pipelined by tile. Who is inside one tree is a leaf of the other, so
- * that everybody sends and receives about as much as everybody else, and depth is about log2 N.
+/* Two binary trees, each for one half of the vector, pipelined by tile. An inner node of one tree is a leaf of the
+ * other, so all ranks send and receive about equal amounts. The depth is about log2 N.
  *
- *   in-order tree of n positions 1 ... n: the root is the largest power of two <= n; what is below it is a tree of its own,
+ *   in-order tree of n positions 1 ... n: the root is the largest power of two <= n; what is below it is a tree of its
+ *   own,
  *   and so is what is above; odd positions are leaves
  *
- *   n = 6        4            member m has position m + 1 in the first tree, and in the second n − m where n is even, else
- *              /   \          m + 2, the last one 1: whoever is odd here is even there (or odd in both)
+ *   n = 6        4            member m has position m + 1 in the first tree, and in the second n − m where n is even,
+ *                             else
+ *              /   \          m + 2, the last one 1: an odd position here is even there (or odd in both)
  *             2     6
  *            / \   /
  *           1   3 5
@@ -13,16 +15,16 @@
  *   all_reduce           members are the ranks; up and down, as binary_tree; the trees have different roots
  *   broadcast, reduce    members are the ranks but the root, rank root + 1 first; the root feeds, or drains, both trees
  *
- * The reduction of a subtree is (own · left) · right, at the root of a reduce own · tree. Channels, of tree t: 4t + side up
- * and 4t + 2 + side down, where side is 0 for a left child and the trees' tops, 1 for a right child. Invariant: as in
- * binary_tree. */
+ * The reduction of a subtree is (own · left) · right, at the root of a reduce own · tree. Channels, of tree t: 4t +
+ * side up and 4t + 2 + side down, where side is 0 for a left child and the trees' tops, 1 for a right child.
+ * Invariant: as in binary_tree. */
 #include "collectives/schedule/builder.h"
 
 struct node {
     int tree, parent, left, right, side; /* ranks; −1: none */
 };
 
-/* The member at a position of a tree; and back. */
+/* The member at a position of a tree, and the inverse. */
 static int member_at(int tree, int n, int position)
 {
     if (tree == 0)
@@ -139,7 +141,7 @@ void gy_build_double_tree(struct gy_builder *builder, const struct gy_plan_shape
         int summed = go_up(builder, &node, reduce && !root ? GY_SCRATCH : GY_OUTPUT);
         if (!reduce)
             go_down(builder, &node, summed < 0 ? GY_INPUT : GY_OUTPUT, summed);
-        else if (!root && summed >= 0) /* inside one tree at most: one block of scratch */
+        else if (!root && summed >= 0) /* an inner node of one tree at most: one block of scratch */
             plan->scratch_slots = plan->scratch_width = 1;
     }
     if (shape->collective == GY_BROADCAST && root) {

@@ -6,8 +6,8 @@
  *   Core c begins at rank 2c (c < E) or c + E.
  *
  *   fold     odd -> even: the whole input is reduced into the even rank
- *   halve    for d = P/2 ... 1: with core c ^ d, keep the half of my range with my bit d, send the other, reduce what
- *            comes
+ *   halve    for d = P/2 ... 1: with core c ^ d, keep the half of the range with the own bit d, send the other, reduce
+ *            what comes
  *   double   for d = 1 ... P/2: with core c ^ d, swap ranges and keep both
  *   unfold   even -> odd: the whole result
  *
@@ -17,30 +17,30 @@
  *   all_gather       odd -> even: its block; double; unfold
  *   barrier          dissemination: in round k to rank + 2^k, from rank − 2^k, empty messages; needs no fold
  *
- * Invariant: a send waits for the whole previous receive, which holds all it reads; tile by tile where it sends the
- * very range received. Reductions put the lower rank on the left. What a receive overwrites in place had been sent,
- * received and used by the peer before it could send back. */
+ * Invariant: a send waits for the whole previous receive, which holds all it reads; for single tiles if both ranges
+ * are equal. Reductions put the lower rank on the left. Data that a receive overwrites in place had been sent,
+ * received and used by the peer before the peer could send back. */
 #include "collectives/schedule/builder.h"
 
-#define MOVES 80 /* fold, 31 halvings, 31 doublings and unfold of one direction */
+#define MOVES 80 /* messages of one direction: fold, 31 halvings, 31 doublings, unfold */
 
-/* One message, in the order of this rank's life. */
+/* One message, in program order of this rank. */
 struct move {
     enum gy_step_kind kind;
     int peer, lo, width;
     enum gy_space src, dst;
-    int after;    /* receives that must be complete before */
-    bool by_tile; /* the last of them is of the same range */
-    bool copied;  /* must wait for the copy of my own block */
+    int after;    /* number of receives that must be complete first */
+    bool by_tile; /* the last of them covers the same range */
+    bool copied;  /* waits for the copy of the own block */
 };
 
 struct script {
     const struct gy_plan_shape *shape;
     int cores, folded; /* P, E */
-    int core;          /* mine; −1: I am folded away */
+    int core;          /* this rank's core; −1: the rank is folded */
     bool fine;         /* blocks are ranks, else cores */
     int receives, moves;
-    int last_lo, last_width; /* of the last receive */
+    int last_lo, last_width; /* range of the last receive */
     struct move move[MOVES];
 };
 
@@ -103,7 +103,7 @@ static int range_width(const struct script *script, int core, int d)
     return edge(script, (core & ~(d - 1)) + d) - range_lo(script, core, d);
 }
 
-/* Leaves the reduction of my core's range in `work`, but in the output when the range is my output. */
+/* Leaves the reduction of this core's range in `work`; in the output if the range is this rank's output. */
 static void halve(struct script *script, enum gy_space work)
 {
     enum gy_space src = has_partner(script) ? work : GY_INPUT;
@@ -212,7 +212,7 @@ static void emit_lane(struct gy_builder *builder, const struct script *script, b
     }
 }
 
-/* The lane that moves my own block to the output: from the input in all_gather, from the sums of both blocks in
+/* The lane that copies the own block to the output: from the input in all_gather, from the sums of both blocks in
  * reduce_scatter. */
 static void emit_copy(struct gy_builder *builder, const struct script *script)
 {

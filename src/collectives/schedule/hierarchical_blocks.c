@@ -1,37 +1,38 @@
-/* Hierarchical reduce_scatter and all_gather: a block per rank, of which none is cut, so that the forms with counts have them
- * too. The block of rank r, which has place i in its group, belongs to slice i mod L: owner s of every group works on the
- * blocks of slice s, with the owners s of the other groups. Where all groups are alike these are one block per group, the
- * owners' own.
+/* Hierarchical reduce_scatter and all_gather. No block is cut, so the v-forms are served as well. The block of rank
+ * r, with index i in its group, belongs to slice i mod L. Owner s of every group works on the blocks of slice s,
+ * with the owners s of the other groups. If all groups have equal sizes and numbering, these are one block per
+ * group, the owner's.
  *
- *   reduce_scatter   inside   everyone sends owner s the blocks of slice s, which it reduces: own · next · next but one
+ *   reduce_scatter   inside   each rank sends owner s the blocks of slice s, which it reduces: own · next · next but
+ *                             one
  *                    outside  a ring of the owners, against the circle: the blocks of group g end there
- *                    inside   who owns no slice gets its block from the owner of its slice
+ *                    inside   a rank without a slice gets its block from the owner of its slice
  *   all_gather       the same backwards
  *
- * Blocks move in the order in which the ring takes them, a few groups' at a time. Invariant: as in hierarchical_slices.c; a
- * block being reduced has a slot of its own, but the rank's own one, which is made in the output. */
+ * Blocks move in the order in which the ring uses them, a few groups' at a time. Invariant: as in
+ * hierarchical_slices.c. A block being reduced has a scratch slot; the rank's own block is reduced in the output. */
 #include "collectives/schedule/hierarchical_internal.h"
 #include "core/mem.h"
 
-#define CHUNKS 8 /* of groups whose blocks move inside together */
+#define CHUNKS 8 /* lots of groups whose blocks move inside together */
 
 enum { OUTSIDE_SEND = GY_INSIDE_COPY + 1, OUTSIDE_RECV };
 
 struct blocks {
     struct gy_composition *base;
     const struct gy_hierarchy *h;
-    const int *below; /* [groups + 1] blocks of my slice in the groups before this one: their slots */
+    const int *below; /* [groups + 1] number of this slice's blocks in the groups before: their slots */
     int rank;
     bool owner;
 };
 
-/* The group k places before mine in the circle of groups. */
+/* Returns the group k places before this rank's in the circle of groups. */
 static int group_before(const struct gy_hierarchy *h, int k)
 {
     return ((h->mine - k) % h->groups + h->groups) % h->groups;
 }
 
-/* The list `below`, the caller's to free; NULL: no memory. Of a rank that owns no slice, zeros. */
+/* Returns the list `below`, owned by the caller; NULL: no memory. Zeros for a rank that owns no slice. */
 static int *count_slots(const struct gy_hierarchy *h)
 {
     int *below = gy_alloc_zero((size_t)h->groups + 1, sizeof(*below));
@@ -53,16 +54,16 @@ static void add(struct blocks *blocks, int lane, enum gy_step_kind kind, int pee
         (struct gy_round){.kind = kind, .peer = peer, .lo = block, .width = 1, .src = src, .dst = dst, .slot = slot});
 }
 
-/* Whose blocks are reduced as the k-th. The ring sends those of the group before mine first and reduces into those of the group
- * before that. They take the first place all the same: the next owner's grant, which waits for them, would stand behind what
- * has left already, and both directions of a link would take turns. */
+/* Returns the group whose blocks are reduced in place k. The ring first sends the blocks of the group before this
+ * one and reduces into those of the group before that. The latter nevertheless come first. Otherwise the grant that
+ * the next owner waits for would queue behind sent data, and a link's two directions would alternate. */
 static int group_reduced(const struct gy_hierarchy *h, int k)
 {
     return group_before(h, k == 0 ? 2 : k == 1 ? 1 : k + 1);
 }
 
-/* What happens between the ranks of a group: to the member x places before me what it asks for and from the one x places
- * behind me what I do, a few groups' blocks at a time, in the order in which the ring takes or brings them. */
+/* The exchange inside a group: this rank sends to the member x places before it and receives from the member x
+ * places behind it. A few groups' blocks move at a time, in the order in which the ring uses or delivers them. */
 static void inside(struct blocks *blocks, int (*group)(const struct gy_hierarchy *, int k),
                    void (*give)(struct blocks *, int group, int to),
                    void (*take)(struct blocks *, int group, int from, int x))
@@ -154,7 +155,7 @@ static void gather_outside(struct blocks *blocks)
     }
 }
 
-/* A group's blocks of one slice, but that of the rank they go to. */
+/* A group's blocks of one slice, without the block of the receiving rank. */
 static void pass_on(struct blocks *blocks, int group, int slice, int peer, bool sends)
 {
     int receiver = sends ? peer : blocks->rank;

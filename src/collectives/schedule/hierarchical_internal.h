@@ -1,21 +1,21 @@
-/* For the builders of hierarchical plans only: what they have in common. */
+/* For the builders of hierarchical plans only: what they share. */
 #ifndef GY_COLLECTIVES_SCHEDULE_HIERARCHICAL_INTERNAL_H
 #define GY_COLLECTIVES_SCHEDULE_HIERARCHICAL_INTERNAL_H
 
 #include "collectives/schedule/hierarchy.h"
 #include "collectives/schedule/message_rounds.h"
 
-/* The first lanes; those of what happens between groups follow, on channels from 1. */
+/* The first lanes; the lanes between groups follow, on channels from 1. */
 enum { GY_INSIDE_SEND, GY_INSIDE_RECV, GY_INSIDE_COPY };
 
 struct gy_composition {
     const struct gy_plan_shape *shape;
     struct gy_hierarchy hierarchy;
-    int *owners; /* [groups] of my slice; of slice 0 where I own none */
+    int *owners; /* [groups] of this rank's slice; of slice 0 if it owns none */
     struct gy_rounds rounds;
 };
 
-/* The plan's blocks and scratch are set: opens the rounds and the first lanes. */
+/* Opens the rounds and the first lanes; the plan's blocks and scratch must be set. */
 void gy_composition_begin(struct gy_composition *composition, struct gy_builder *builder);
 
 /* reduce_scatter and all_gather */

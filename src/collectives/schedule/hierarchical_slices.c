@@ -1,5 +1,5 @@
-/* Hierarchical: inside groups of ranks that are near each other, and between them, over any grouping (hierarchy.h). L slices,
- * owner s of every group works on slice s; G groups.
+/* Hierarchical plans: inside groups and between them, over any grouping (hierarchy.h). There are G groups and L
+ * slices; owner s of every group works on slice s.
  *
  *            group 0          group 1          group 2
  *   inside   0 1   each sends owner s its slice s, which the owner reduces: own · next · next but one, in the circle
@@ -12,20 +12,21 @@
  *   barrier          inside to rank 0 of the group; outside all ranks 0 among them; and back
  *   reduce_scatter, all_gather: hierarchical_blocks.c
  *
- * The slice is cut as the plan outside cuts its vector, into P pieces, and pieces move inside in the order in which that plan
- * reads them first, and back as it has written them last, a few at a time, so that both levels work at once.
+ * The slice is cut into P pieces, as the outer plan cuts its vector. Pieces move inside a few at a time, in the
+ * order in which that plan first reads them, and back in the order of its last writes. So both levels work
+ * concurrently.
  *
- * Invariant: a rank is in step x of each such exchange with the ranks x before and after it in its group, whatever it sends
- * or receives there, and what goes inside at the end follows what went inside at the beginning in the same lanes: so that
- * every rank expects what the others send, in their order, even as rendezvous or with a few credits. What comes back over a
- * piece (in place) was made from what this rank had sent of it. */
+ * Invariant: in step x of each inner exchange a rank talks to the ranks x before and x after it in its group, even
+ * if its message is empty. The final inner exchange uses the lanes of the first one, after it. So every rank expects
+ * its peers' messages in the order of sending, even with rendezvous or few credits. A received piece that overwrites
+ * an input piece (in place) was computed from that piece, which had been sent. */
 #include "collectives/schedule/hierarchical_internal.h"
 
 #include "core/mem.h"
 
-#define CHUNKS 8 /* of pieces that move inside together; bounds the steps of a plan */
+#define CHUNKS 8 /* lots of pieces that move inside together; bounds the steps of a plan */
 
-/* Pieces of a slice in some order: they are sent in `chunks` lots. Whole: as one range. */
+/* Pieces of a slice in some order, sent in `chunks` lots. Whole: as one range. */
 struct pieces {
     struct gy_moment *order; /* of `count` */
     int count, chunks;
@@ -34,9 +35,9 @@ struct pieces {
 
 struct slices {
     struct gy_composition base;
-    struct gy_plan *outside;     /* of my group, for any slice; NULL: there is one group only */
+    struct gy_plan *outside;     /* this group's, for any slice; NULL: there is one group only */
     struct pieces before, after; /* outside */
-    enum gy_space work;          /* where an owner reduces */
+    enum gy_space work;          /* where an owner accumulates */
     bool owner;
     int pieces;
 };
@@ -78,7 +79,7 @@ static void reduce_inside(struct slices *slices)
         }
 }
 
-/* Every owner's slice, from `src`, to everyone of its group but `except`, who has it. */
+/* Sends every owner's slice, from `src`, to all other members of its group except `except`, which has it. */
 static void gather_inside(struct slices *slices, enum gy_space src, int except)
 {
     const struct gy_hierarchy *h = &slices->base.hierarchy;
@@ -119,7 +120,7 @@ static void all_reduce(struct slices *slices)
     gather_inside(slices, GY_OUTPUT, -1);
 }
 
-/* Both ways between the root and the owners of its group. */
+/* Transfers between the root and the owners of its group, in either direction. */
 static void with_root(struct slices *slices, int root, bool from_root)
 {
     const struct gy_hierarchy *h = &slices->base.hierarchy;
@@ -161,8 +162,8 @@ static void reduce(struct slices *slices, const struct gy_plan_shape *shape)
     with_root(slices, shape->root, false);
 }
 
-/* A ring sends its first piece and reduces into the second, which is ready first all the same: its grant to the owner before me,
- * which waits for it, would stand behind what has left already, and both directions of a link would take turns. */
+/* A ring sends its first piece and reduces into the second. The second is nevertheless handled first. Otherwise the
+ * grant that the previous owner waits for would queue behind sent data, and a link's two directions would alternate. */
 static void grant_before_sending(struct gy_moment order[2])
 {
     struct gy_moment sent = order[0];
@@ -170,7 +171,7 @@ static void grant_before_sending(struct gy_moment order[2])
     order[1] = sent;
 }
 
-/* Both orders; all at once where the plan outside moves half of a slice at first. */
+/* Sets both orders; one chunk if the outer plan moves half of a slice at first. */
 static bool set_pieces(struct slices *slices, enum gy_algorithm outside)
 {
     struct gy_moment *order = gy_alloc(2 * (size_t)slices->pieces * sizeof(*order));
@@ -189,7 +190,7 @@ static bool set_pieces(struct slices *slices, enum gy_algorithm outside)
     return true;
 }
 
-/* The plan of the owners of one slice; their numbers in it are their groups'. */
+/* Builds the plan among the owners of one slice; its ranks are the groups' numbers. */
 static bool plan_outside(struct slices *slices, const struct gy_plan_shape *shape, enum gy_algorithm algorithm)
 {
     const struct gy_hierarchy *h = &slices->base.hierarchy;

@@ -17,7 +17,7 @@ bool gy_hierarchy_open(struct gy_hierarchy *hierarchy, const struct gy_plan_shap
     hierarchy->first = memory + 3 * (size_t)size;
     for (int r = 0; r < size; r++) {
         hierarchy->group[r] = shape->groups ? shape->groups[r] : 0;
-        hierarchy->index[r] = hierarchy->first[hierarchy->group[r] + 1]++; /* counts, until they are summed up */
+        hierarchy->index[r] = hierarchy->first[hierarchy->group[r] + 1]++; /* counts until the prefix sums are formed */
     }
     for (int g = 0; g < groups; g++) {
         hierarchy->slices = hierarchy->first[g + 1] < hierarchy->slices ? hierarchy->first[g + 1] : hierarchy->slices;

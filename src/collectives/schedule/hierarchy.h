@@ -1,9 +1,10 @@
-/* A hierarchy: the ranks of a communicator cut into groups, any way at all, and what a builder asks about them.
+/* A hierarchy: the ranks of a communicator divided into arbitrary groups, and the queries that builders need.
  *
  *   groups           0 0 1 1 1 2 2        or interleaved: 0 1 0 1 0; or of one rank each
  *   index            0 1 0 1 2 0 1        a rank's place in its group, in the order of ranks
- *   slices           2                    the members of the smallest group: so many ranks of every group are *owners*, and
- *                                         owner s of each group works on slice s of the vector with the owners s of the others
+ *   slices           2                    the members of the smallest group: so many ranks of every group are
+ *                                         *owners*, and owner s of each group works on slice s of the vector with the
+ *                                         owners s of the others
  *
  * Everything here is a function of the shape. */
 #ifndef GY_COLLECTIVES_SCHEDULE_HIERARCHY_H
@@ -13,17 +14,17 @@
 
 struct gy_hierarchy {
     int size, groups, slices;
-    int *memory;      /* what the following point into */
+    int *memory;      /* the allocation that the pointers below share */
     int *group;       /* [size] of each rank */
     int *index;       /* [size] its place in its group */
-    int *ranks;       /* [size] group after group */
-    int *first;       /* [groups + 1] where a group begins there */
-    int mine, place;  /* of the shape's rank: its group and its index */
-    int members;      /* of its group */
+    int *ranks;       /* [size] sorted by group */
+    int *first;       /* [groups + 1] first index of each group in `ranks` */
+    int mine, place;  /* group and index of the shape's rank */
+    int members;      /* size of its group */
     const int *peers; /* [members] ranks of its group */
 };
 
-/* False: no memory. */
+/* Returns false if out of memory. */
 bool gy_hierarchy_open(struct gy_hierarchy *hierarchy, const struct gy_plan_shape *shape);
 void gy_hierarchy_close(struct gy_hierarchy *hierarchy);
 

@@ -4,8 +4,8 @@
  *   counted    block b has the length that the user gave                              the v-forms
  *   placed     and lies where the user said, with gaps or out of order                displacements
  *
- * A plan works on blocks and knows none of this. Tiles cut ranges of blocks; both sides of a link, and all users of a
- * region, compute the same number of tiles. */
+ * Plans work on blocks only and do not depend on the layout. Tiles cut ranges of blocks; both sides of a link, and
+ * all users of a region, compute the same number of tiles. */
 #ifndef GY_COLLECTIVES_SCHEDULE_LAYOUT_H
 #define GY_COLLECTIVES_SCHEDULE_LAYOUT_H
 
@@ -16,7 +16,7 @@ struct gy_layout {
     int32_t blocks;
     const size_t *starts; /* [blocks + 1] first element of each block; NULL: balanced */
     const size_t *places; /* [blocks] first element of each block in the user's buffer; NULL: as in the vector */
-    size_t largest;       /* of the blocks, where starts are given */
+    size_t largest;       /* longest block; valid if starts are given */
 };
 
 struct gy_piece {
@@ -28,7 +28,7 @@ static inline size_t gy_layout_start(const struct gy_layout *layout, int32_t b)
 {
     if (layout->starts)
         return layout->starts[b];
-    if (layout->total <= UINT32_MAX) /* the division of 64 bits is several times as fast */
+    if (layout->total <= UINT32_MAX) /* 64-bit division takes several times as long */
         return (size_t)((uint64_t)layout->total * (unsigned)b / (unsigned)layout->blocks);
     return (size_t)((unsigned __int128)layout->total * (unsigned)b / (unsigned)layout->blocks);
 }
@@ -66,8 +66,8 @@ static inline struct gy_piece gy_layout_piece(const struct gy_layout *layout, in
     return (struct gy_piece){begin + skip, length - skip < tile ? length - skip : tile};
 }
 
-/* Where element `start`, which lies in block b or after it, is in the user's buffer, whose view begins with block
- * `view`. */
+/* Returns the position of element `start`, which lies in block b or after it, in the user's buffer; its view begins
+ * with block `view`. */
 static inline size_t gy_layout_place(const struct gy_layout *layout, int32_t b, size_t start, int32_t view)
 {
     if (layout->places)

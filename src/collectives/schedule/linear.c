@@ -1,11 +1,11 @@
-/* The root with everyone else, directly: no hop more than needed, and no rank carries what is not its own.
+/* Direct transfers between the root and every other rank: one hop, and no rank forwards another rank's data.
  *
  *   gather     1 ──▶ root      scatter    root ──▶ 1          point to point     root: the other one
  *              2 ──▶ root                 root ──▶ 2
  *              3 ──▶ root                 root ──▶ 3
  *
- * The root deals with LANES ranks at a time: lane k with ranks root + 1 + k, root + 1 + k + LANES, ..., one step each, so
- * that a late rank holds up a lane and not all. One channel everywhere: between two ranks there is one message. */
+ * The root serves LANES ranks at a time: lane k serves ranks root + 1 + k, root + 1 + k + LANES, ..., one step each.
+ * So a late rank delays one lane only. All lanes use one channel: two ranks exchange a single message. */
 #include "collectives/schedule/builder.h"
 
 enum { LANES = 4 };

@@ -1,7 +1,7 @@
-/* Rounds of a rank, in an order in which it could do them alone; their needs; their folding into loops. See message_rounds.h.
+/* Rounds of a rank in a sequential order, their needs, and their folding into loops. See message_rounds.h.
  *
- * Invariant: `writer` names, for every block of the output and every slot of the scratch, the round that wrote it last in
- * that order. A round that reads it comes after that one and so after all rounds before it in the same lane. */
+ * Invariant: `writer` names, for every block of the output and every slot of the scratch, the last round that wrote
+ * it in that order. A reader of the block needs that round, and so all earlier rounds of the same lane. */
 #include "collectives/schedule/message_rounds.h"
 
 #include <assert.h>
@@ -12,7 +12,7 @@
 
 struct gy_rounds_entry {
     struct gy_round round;
-    int lane, number; /* number: of the round in its lane */
+    int lane, number; /* number: index of the round in its lane */
     struct gy_need needs[GY_NEEDS];
 };
 
@@ -52,7 +52,7 @@ static struct gy_rounds_entry *append(struct gy_rounds *rounds)
     return &rounds->entries[rounds->count++];
 }
 
-/* Of two rounds of one lane the later one says all. */
+/* Of two needs on one lane the later round implies the other. */
 static void need(struct gy_rounds_entry *entry, int lane, int number, bool whole)
 {
     int lag = entry->number - number, n = 0;
@@ -66,7 +66,7 @@ static void need(struct gy_rounds_entry *entry, int lane, int number, bool whole
         found->whole |= whole;
 }
 
-/* The key of a block in a space; −1: the input, which nobody writes. */
+/* Returns the key of a block in a space; −1: the input, which is never written. */
 static int key_of(const struct gy_rounds *rounds, const struct gy_round *round, enum gy_space space, int block)
 {
     if (space == GY_SCRATCH)
@@ -74,7 +74,7 @@ static int key_of(const struct gy_rounds *rounds, const struct gy_round *round, 
     return space == GY_OUTPUT ? block : -1;
 }
 
-/* What lanes below `most` wrote last, of all that this round reads. */
+/* Finds the last writes by lanes below `most` of all blocks that this round reads. */
 static void find_needs(struct gy_rounds *rounds, struct gy_rounds_entry *entry, int most)
 {
     const struct gy_round *round = &entry->round;
@@ -131,7 +131,7 @@ void gy_rounds_add(struct gy_rounds *rounds, int lane, struct gy_round round)
 
 struct replay {
     const struct gy_plan *plan;
-    int lane; /* of the round that was given out last */
+    int lane; /* lane of the round returned last */
     struct {
         int step, round, done;
     } at[GY_PLAN_LANES];
@@ -146,7 +146,7 @@ static bool may_go(const struct replay *replay, int lane)
     return true;
 }
 
-/* The next round, lane after lane; NULL: at the end. */
+/* Returns the next round, lane after lane; NULL at the end. */
 static const struct gy_step *next_round(struct replay *replay, int *lane_p, int *round_p)
 {
     const struct gy_plan *plan = replay->plan;
@@ -240,7 +240,7 @@ static bool same_needs(const struct gy_step *step, const struct gy_rounds_entry 
     return true;
 }
 
-/* Makes the entry one more round of the step; false: it is not its next one. */
+/* Appends the entry to the step as one more round; false: it does not continue the step. */
 static bool fold(struct gy_step *step, const struct gy_rounds_entry *entry, int blocks, int slots)
 {
     const struct gy_round *round = &entry->round;
@@ -267,7 +267,7 @@ static void emit(struct gy_builder *builder, const struct gy_rounds_entry *entry
 {
     const struct gy_round *round = &entry->round;
     struct gy_rounds_entry mapped = *entry;
-    for (int n = 0, kept = 0; n < GY_NEEDS; n++) { /* a lane that has no round has nothing to wait for */
+    for (int n = 0, kept = 0; n < GY_NEEDS; n++) { /* a need on a lane without rounds is dropped */
         struct gy_need need = entry->needs[n];
         mapped.needs[n].lane = -1;
         if (need.lane >= 0 && (need.lane = (int8_t)lane_of[need.lane]) >= 0)

@@ -1,15 +1,16 @@
-/* Rounds: for builders that say what a rank does message by message, in an order in which it could do all of it alone, and
- * let the needs and the loops be found.
+/* Rounds: for builders that list a rank's messages one by one, in an order valid for sequential execution. Needs and
+ * loops are derived.
  *
- *   add     one round of a lane. It reads blocks that rounds of other lanes have written: those become its needs, tile by
- *           tile where the round before moved the very same blocks, whole otherwise. An empty message that is sent needs
- *           all that has been received.
- *   play    a whole plan of some of the ranks, as a part of this one: its ranks, blocks and spaces are mapped, its lanes
- *           become lanes of this plan, and its own needs are kept. So any plan over links can stand at a level of a
- *           hierarchy.
- *   close   folds the rounds of each lane into loops, as long as blocks and slots move by one stride and needs keep their lag
+ *   add     one round of a lane. It reads blocks that rounds of other lanes have written: those become its needs, tile
+ *           by tile where the round before moved the very same blocks, whole otherwise. An empty message that is sent
+ *           needs all that has been received.
+ *   play    a whole plan of some of the ranks, as a part of this one: its ranks, blocks and spaces are mapped, its
+ *           lanes become lanes of this plan, and its own needs are kept. So any plan over links can stand at a level
+ *           of a hierarchy.
+ *   close   folds the rounds of each lane into loops, as long as blocks and slots move by one stride and needs keep
+ *           their lag
  *
- * What is written over something that another lane still reads is for the builder to think about, as in every builder. */
+ * Write-after-read hazards between lanes are the builder's responsibility, as in every builder. */
 #ifndef GY_COLLECTIVES_SCHEDULE_MESSAGE_ROUNDS_H
 #define GY_COLLECTIVES_SCHEDULE_MESSAGE_ROUNDS_H
 
@@ -37,32 +38,32 @@ struct gy_rounds {
     } lane[GY_PLAN_LANES];
     int lanes;
     int blocks;
-    int *writer; /* entry that wrote it last, −1: [blocks] of the output, then [slots] of the scratch */
+    int *writer; /* entry of the last write, −1: [blocks] of the output, then [slots] of the scratch */
 };
 
-/* Where a plan is played. */
+/* How a plan is embedded. */
 struct gy_part {
-    const int *ranks; /* of its ranks */
+    const int *ranks; /* its ranks in this plan */
     int lo;           /* its block 0 */
     enum gy_space input, output, scratch;
-    bool uncopied;    /* leave its copies out */
-    uint16_t channel; /* added to its own */
+    bool uncopied;    /* omit its copies */
+    uint16_t channel; /* offset added to its channels */
 };
 
-/* The plan's blocks and scratch are set. Out of memory is remembered by the builder, as in gy_builder_step. */
+/* The plan's blocks and scratch must be set. The builder records allocation failures, as in gy_builder_step. */
 void gy_rounds_open(struct gy_rounds *rounds, struct gy_builder *builder);
 int gy_rounds_lane(struct gy_rounds *rounds, uint16_t channel);
 void gy_rounds_add(struct gy_rounds *rounds, int lane, struct gy_round round);
-/* Scratch of the part is one slot per block. */
+/* The part's scratch has one slot per block. */
 void gy_rounds_play(struct gy_rounds *rounds, const struct gy_plan *plan, const struct gy_part *part);
-/* Lanes that got no round are left out. */
+/* Drops lanes without rounds. */
 void gy_rounds_close(struct gy_rounds *rounds);
 
 struct gy_moment {
     int when, block;
 };
-/* The plan's blocks in the order in which they are first read, and that in which they are last written; [blocks] each.
- * What is not touched comes last. */
+/* Returns the plan's blocks in the order of their first read and of their last write; [blocks] each. Untouched
+ * blocks come last. */
 void gy_rounds_survey(const struct gy_plan *plan, struct gy_moment *first_p, struct gy_moment *last_p);
 
 #endif

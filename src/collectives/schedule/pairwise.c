@@ -1,19 +1,19 @@
-/* Everyone with everyone, one step after the other: in step k = 1 ... N − 1 rank r sends a block to rank r + k and receives one
- * from rank r − k, modulo N.
+/* All pairs in N − 1 steps: in step k = 1 ... N − 1 rank r sends a block to rank r + k and receives one from rank r
+ * − k, modulo N.
  *
- *   step      1        2        3           N = 4: to whom, from whom
+ *   step      1        2        3           N = 4: destination, source
  *   rank 0    1  3     2  2     3  1
  *   rank 1    2  0     3  3     0  2
  *
- * In every step each rank sends once and receives once, so that no link is idle in either direction, and none has two senders,
- * whatever N is. (Two who exchange their blocks with each other need N steps where N is odd, and as many by the usual rule,
- * partner k − r, where it is even; whoever has no partner in a step begins the next one, and sends to a rank that is being sent
- * to.) Steps take turns on two lanes in each direction: while a rank waits for the grant of its next block, or for the end of
- * the last one, the other lane's block has the link. Three ranks have two steps, which on two lanes would send from everybody to
- * everybody at once, two to each link: they take one after the other.
+ * In every step each rank sends once and receives once, so every link is busy in both directions and has one sender,
+ * for any N. (A schedule of pairwise swaps needs N steps if N is odd. With the usual rule, partner k − r, it needs N
+ * as well if N is even: a rank without a partner begins the next step early and sends to a rank that already
+ * receives.) Steps alternate between two lanes per direction: while one lane waits for a grant or for its last block
+ * to end, the other uses the link. Three ranks have two steps. On two lanes each rank would send to both others at
+ * once, two senders per link; so these steps run one after the other.
  *
- * Sends and receives do not wait for one another, and all lanes have their steps in order: of all steps that are under way
- * anywhere the lowest can always end, so no ranks wait for each other in a circle. */
+ * Sends and receives have no needs on each other, and each lane executes its steps in order. So the lowest step in
+ * progress on any rank can always complete, and no cyclic wait is possible. */
 #include "collectives/schedule/builder.h"
 
 static void add_lane(struct gy_builder *builder, const struct gy_plan_shape *shape, enum gy_step_kind kind, int first,

@@ -1,27 +1,30 @@
-/* Recursive doubling for any world size N: whole vectors, few messages, in canonical order (reduction_order.h). The ranks are cut into
- * groups by the bits of N, the largest first.
+/* Recursive doubling for any world size N: whole vectors, few messages, in canonical order (reduction_order.h). The
+ * ranks are cut into groups by the bits of N, the largest first.
  *
  *   N = 7      A = 0 1 2 3   B = 4 5   C = 6          tree: A · (B · C), inside A: (0 · 1) · (2 · 3)
  *
- *   double   in each group, at distances 1, 2, 4, ...: swap what I have with the partner at that distance, and reduce; not
- *            before I have all of it: a link is full with the swap before, and who is ahead would fill its way to the next
+ *   double   in each group, at distances 1, 2, 4, ...: exchange the accumulated vector with the partner at that
+ *            distance, and reduce; not before it is complete: the previous exchange fills the link, and a rank that
+ *            is ahead would fill its way
+ *            to the next
  *            partner before it allows that one to send
  *   fold     C into B, then B into A: rank j of B sends to the ranks j, j + 2, ... of A, as their right operand
  *   spread   rank j of A sends the result to rank j of B, and that to rank j of C
  *
- * What I have is a version: number 0 is the input, odd numbers lie in scratch, even ones in the output, so that a version is
- * made beside the one that is being sent. Invariant: version v + 1 is made where v − 1 lay, once v − 1 has been sent; the
- * result comes over the output once all that is read from there has been sent: it says that one message of mine has come, not that all have. */
+ * The accumulated vector has versions: 0 is the input, odd ones lie in scratch, even ones in the output, so a new
+ * version is written beside the one being sent. Invariant: version v + 1 overwrites v − 1 after v − 1 has been sent.
+ * The final result overwrites the output after all sends from there have left: its arrival proves that one message
+ * was received, not that all were. */
 #include "collectives/schedule/builder.h"
 
-/* In this order, so that what this rank allows its next partner to send leaves before what it sends there itself. */
+/* In this order, so that the grant for the next partner leaves before the data to it. */
 enum { RECV_LANE, SEND_LANE };
 
 struct script {
     struct gy_builder *builder;
     const struct gy_plan_shape *shape;
     struct gy_bit_groups of;
-    int last; /* version with my group's reduction, and those behind */
+    int last; /* version with the group's reduction, and later ones */
 };
 
 static void set_up(struct script *script, struct gy_builder *builder, const struct gy_plan_shape *shape)
@@ -84,12 +87,12 @@ static void emit_receives(struct script *script)
     if (script->of.mine == 0)
         return;
     struct gy_step *step = add_step(script, GY_RECV, group[-1].first + script->of.index, GY_OUTPUT, GY_OUTPUT);
-    int last_send = script->last % 2 ? (group->bits - 1) & ~1 /* the last that is not read from scratch */
+    int last_send = script->last % 2 ? (group->bits - 1) & ~1 /* last send not read from scratch */
                                      : group->bits + (1 << (group[-1].bits - group->bits)) - 1;
     gy_step_need(step, SEND_LANE, script->last - last_send, false, false);
 }
 
-/* The result lies in scratch: over the version before it, once that has been sent. */
+/* The result lies in scratch: copies it over the previous version, once that has been sent. */
 static void emit_copy(struct script *script)
 {
     int version = script->last;

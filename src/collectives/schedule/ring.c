@@ -4,14 +4,14 @@
  *                  r sends    r, r−1, r−2, ...       send   r  r−1 r−2 r−3  r  r−1    (input in round 0, then output)
  *                  r receives r−1, r−2, ...          recv  r−1 r−2 r−3| r  r−1 r−2    (reduce before |, store after)
  *   reduce_scatter the first half, shifted by one so that block r ends at rank r; partial sums pass two scratch slots
- *   all_gather     the second half; a lane of its own copies my block
+ *   all_gather     the second half; a lane of its own copies the own block
  *   broadcast      a chain from the root, tile after tile
  *   reduce         a chain to the root, from the rank before it in the circle: own op (received so far)
  *
- * Invariant: round k sends what round k − 1 received. The reduction of block b is own op (received so far), so that its
- * expression is a function of b and N alone. That in-place results never overwrite what is still to be sent follows
- * from the circle: a block comes back only after my send of it was received. Only the scratch slots, which have no such
- * circle, carry a need for their reuse. */
+ * Invariant: round k sends what round k − 1 received. The reduction of block b is own op (received so far), so that
+ * its expression is a function of b and N alone. In place, a result never overwrites unsent data: a block returns
+ * only after the own send of it was received. Scratch slots have no such cycle, so they carry a need for their
+ * reuse. */
 #include "collectives/schedule/builder.h"
 
 static int next_rank(const struct gy_plan_shape *shape)
@@ -109,7 +109,7 @@ static void broadcast(struct gy_builder *builder, const struct gy_plan_shape *sh
     gy_step_need(send, recv_lane, 0, false, false);
 }
 
-/* Against the circle of broadcast: rank root − 1 begins, the root ends. */
+/* A broadcast backwards: rank root − 1 begins, the root ends. */
 static void reduce(struct gy_builder *builder, const struct gy_plan_shape *shape)
 {
     int next = next_rank(shape), previous = previous_rank(shape);

@@ -1,4 +1,4 @@
-/* The table of algorithms, and plans from beginning to end: names, building, printing.
+/* The table of algorithms; plans: names, building, printing.
  *
  *   rows:     one per algorithm: its name, its builder, the collectives that it serves
  *   views:    which blocks input and output cover depends on the collective alone and is set here, before the builder
@@ -165,7 +165,7 @@ bool gy_algorithm_find(const char *name, enum gy_algorithm *algorithm_p)
     return false;
 }
 
-/* One line of text, cut off at its end rather than overrun. */
+/* One line of text, truncated at the end of its buffer. */
 struct line {
     char text[256];
     size_t length;

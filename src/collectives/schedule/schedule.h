@@ -14,32 +14,33 @@
  *   all_to_all        all blocks       all blocks            total = count * size
  *   send, receive     all / none       none / all            total = count
  *
- * all_to_all is the one whose input and output are different vectors: block b of the input goes to rank b, block b of the
+ * Only all_to_all has different vectors as input and output: block b of the input goes to rank b, block b of the
  * output comes from rank b. A send's range is blocks of the input, a receive's of the output.
  *
- * A *lane* is a list of steps done in order; lanes run in parallel. A step is a loop over `rounds`, and each round over
- * tiles of its range: an *iteration* is (round of the lane, tile). Rounds are numbered through all steps of the lane:
- * step 1 begins where step 0 ended. Count, pointers, tile size and sequence number are run-time arguments, so a plan
- * has O(log N) steps whatever the count (a hierarchical one as many as its groups have members, or there are groups).
+ * A *lane* is a list of steps done in order; lanes run in parallel. A step is a loop over `rounds`, and each round
+ * over tiles of its range: an *iteration* is (round of the lane, tile). Rounds are numbered through all steps of the
+ * lane: step 1 begins where step 0 ended. Count, pointers, tile size and sequence number are run-time arguments. So
+ * a plan has O(log N) steps for any count; a hierarchical one as many as its groups have members, or as there are
+ * groups.
  *
- * Ordering. A step lists *needs*: iteration (q, t) of it may start only when lane `lane` has completed iteration (q −
- * lag, t), or, with `whole`, all tiles of round q − lag. A negative round is no need. A need on `everyone` is on the
- * shared counters of the *other* ranks, see Regions. A need on the own lane is never necessary. Without needs, lanes
- * race: the checker proves that every race is harmless.
+ * Ordering. A step lists *needs*: iteration (q, t) of it may start only when lane `lane` has completed iteration (q
+ * − lag, t), or, with `whole`, all tiles of round q − lag. A negative round is no need. A need on `everyone` is on
+ * the shared counters of the *other* ranks, see Regions. A need on the own lane is never necessary. Lanes without
+ * needs run concurrently; the checker proves that every race is harmless.
  *
- * Regions. A lane with region_lane >= 0 has one step of one round; its iterations are counted through the whole life of
- * the communicator, in the shared counter of that region lane. `everyone` needs count in these iterations: iteration i
- * of the plan needs the counter of `lane`'s region lane to be >= base + i + 1 − lag on every other rank (on rank
- * step.peer only, when that is >= 0), where base is the counter when the collective began, so that a lag reaches back
- * into earlier collectives: that is how regions synchronise and how slots are reused. At the end of a region plan every
- * region lane counter has advanced by the same number of iterations, the plan's; a counter that the plan does not use
- * is advanced when all lanes of the plan have finished on that rank, never before. The slot of an iteration is its
- * number mod GY_REGION_SLOTS, so a reuse need has lag GY_REGION_SLOTS.
+ * Regions. A lane with region_lane >= 0 has one step of one round; its iterations are counted through the whole life
+ * of the communicator, in the shared counter of that region lane. `everyone` needs count these iterations. Iteration
+ * i of the plan needs the counter of `lane`'s region lane to be >= base + i + 1 − lag on every other rank (on rank
+ * step.peer only, if that is >= 0). Here base is the counter when the collective began. So a lag reaches back into
+ * earlier collectives: this synchronises regions and permits the reuse of slots. At the end of a region plan every
+ * region lane counter has advanced by the same number of iterations, the plan's; a counter that the plan does not
+ * use is advanced when all lanes of the plan have finished on that rank, never before. The slot of an iteration is
+ * its number mod GY_REGION_SLOTS, so a reuse need has lag GY_REGION_SLOTS.
  *
  * Tiles. A round whose range is w blocks wide has as many as the longest run of w blocks, the same for every lo, so
  * that both sides of a link and all lanes agree; a tile at the end may be empty, and is still an iteration (an empty
- * message). Steps on regions have those of the longest block, whatever their width; PACK and UNPACK have one. Needs between rounds of
- * different width are `whole`.
+ * message). Steps on regions have those of the longest block, whatever their width; PACK and UNPACK have one. Needs
+ * between rounds of different width are `whole`.
  *
  * Matching. A send in lane `lane` of rank a to rank b matches the receives of exactly one lane of b: the k-th round
  * sent by a's lane to b matches the k-th round received by b's lane whose `channel` is the same. Links are FIFO per
@@ -69,13 +70,13 @@ enum gy_collective {
 };
 
 enum gy_algorithm {
-    GY_SHM_ONE_SHOT, /* regions: everyone publishes all, everyone reduces all */
-    GY_SHM_TWO_SHOT, /* regions: everyone reduces its slice of all, everyone collects */
+    GY_SHM_ONE_SHOT, /* regions: all ranks publish and reduce the whole vector */
+    GY_SHM_TWO_SHOT, /* regions: each rank reduces its slice of all vectors, then all collect */
     GY_RING,
     GY_HALVING_DOUBLING,
     GY_BINARY_TREE,
-    GY_LINEAR,               /* the root with everyone, four at a time; point to point */
-    GY_PAIRWISE,             /* everyone with everyone, one partner after the other */
+    GY_LINEAR,               /* direct messages with the root, four at a time; point to point */
+    GY_PAIRWISE,             /* all pairs, one partner after the other */
     GY_CANONICAL,            /* recursive halving with growing distance: canonical order at full bandwidth */
     GY_RECURSIVE_DOUBLING,   /* whole vectors, few messages; canonical order */
     GY_BINOMIAL,             /* trees over runs of ranks: few messages to or from a root; canonical order */
@@ -122,9 +123,9 @@ enum gy_step_kind {
 #define GY_NEEDS 3
 struct gy_need {
     int8_t lane;   /* −1: unused */
-    bool everyone; /* on the counters of all ranks, else on mine */
+    bool everyone; /* on the counters of all ranks, else on the own */
     bool whole;
-    bool paced; /* whole for the links' sake alone: the same tile would do */
+    bool paced; /* whole only to pace the links: the same tile would suffice */
     int32_t lag;
 };
 
@@ -135,7 +136,8 @@ struct gy_range {
     int32_t lo, stride, width;
 };
 
-/* Of PACK and UNPACK: block p of the range is block (lo + stride * (p / run) + p % run) mod blocks on the other side. */
+/* Of PACK and UNPACK: block p of the range is block (lo + stride * (p / run) + p % run) mod blocks on the other
+ * side. */
 struct gy_runs {
     int32_t lo, stride, run; /* run >= 1 */
     int32_t slot;            /* where that side is GY_SCRATCH */
@@ -166,8 +168,7 @@ struct gy_plan_shape {
     enum gy_collective collective;
     enum gy_algorithm algorithm;
     int rank, size, root;
-    const int *groups; /* [size] the group of each rank, from 0 without gaps; outlives the plan. NULL: one group. Only
-                        * hierarchical plans look */
+    const int *groups; /* [size] the group of each rank, from 0 without gaps; outlives the plan. NULL: one group */
 };
 
 struct gy_plan {
@@ -181,15 +182,15 @@ struct gy_plan {
                             * [scratch_lo, + scratch_width) */
     bool shm;              /* uses regions: all ranks on one host */
     int32_t side_by_side;  /* published slices in one slot, 0 or 1: one; the same on every rank */
-    bool one_shot;         /* fits the tiny fast path: the vector must fit one region slot */
+    bool one_shot;         /* eligible for the eager exchange: the vector must fit one region slot */
     int32_t lanes;
     struct gy_lane lane[GY_PLAN_LANES];
     int32_t steps;
     struct gy_step step[]; /* grouped by lane */
 };
 
-/* Builds the plan for a shape; NULL when out of memory. `gy_plan_exists` says whether the algorithm is there for the
- * collective and size. Pure. */
+/* gy_plan_build returns the plan for a shape; NULL if out of memory. `gy_plan_exists` is true if the algorithm
+ * serves the collective and size. Both are pure. */
 bool gy_plan_exists(enum gy_collective collective, enum gy_algorithm algorithm, int size);
 struct gy_plan *gy_plan_build(const struct gy_plan_shape *shape);
 void gy_plan_free(struct gy_plan *plan);
@@ -213,14 +214,14 @@ static inline bool gy_is_point_to_point(unsigned collective)
     return collective == GY_SEND_TO || collective == GY_RECEIVE_FROM;
 }
 
-/* Does the collective have a root, so that not everyone waits for everyone? */
+/* True if the collective has a root, so that not all ranks wait for all others. */
 static inline bool gy_has_root(unsigned collective)
 {
     collective &= ~GY_VARYING;
     return collective == GY_BROADCAST || (collective >= GY_REDUCE_TO && collective <= GY_SCATTER_FROM);
 }
 
-/* What the lane does with messages, and whether it has any to do with the peer. */
+/* gy_plan_sends and gy_plan_receives: true if the lane sends or receives; the others: if it does so with the peer. */
 static inline bool gy_plan_sends(const struct gy_plan *plan, int lane)
 {
     return plan->step[plan->lane[lane].first].kind == GY_SEND;

@@ -1,18 +1,18 @@
-/* One shot through regions: what is published is used by everyone at once. One round of tiles over the whole vector.
+/* One shot through regions: all ranks use published data directly. One round of tiles over the whole vector.
  *
  *   all_reduce   publish (region lane 0): tile of input -> region[slot]
- *                gather  (region lane 1): output = x0 op x1 op ... over everyone's region[slot], in rank order, own
+ *                gather  (region lane 1): output = x0 op x1 op ... over all ranks' region[slot], in rank order, own
  *                        part from input
  *   broadcast    publish (0): the root's tile; the others only count
- *                collect (2): the others take it; the root only counts
+ *                collect (2): the others copy it; the root only counts
  *                copy: the root's own output
  *   reduce       the lanes of all_reduce, where only the root gathers
  *   barrier      the lanes of all_reduce with nothing in them
  *
- * Invariants: a slot is written again only when its readers of GY_REGION_SLOTS iterations ago have finished on every
- * other rank, whoever is root now; in place, the gather overwrites my input tile only after I have published it. A
- * broadcast's readers wait for the root alone, and its root for readers four iterations back alone, so that a root may
- * run ahead; so may the others in a reduction to the root. */
+ * Invariants: a slot is rewritten only after its readers of GY_REGION_SLOTS iterations ago have finished on all
+ * other ranks, for any root. In place, the gather overwrites an input tile after it was published. In a broadcast
+ * the readers wait for the root only, and the root for the readers four iterations back only, so a root may run
+ * ahead. The same holds for the other ranks in a reduction to the root. */
 #include "collectives/schedule/builder.h"
 #include "transport/shm/segment.h"
 
@@ -42,7 +42,7 @@ static void reduce_all(struct gy_builder *builder, int width)
 
 static void reduce_to_root(struct gy_builder *builder, const struct gy_plan_shape *shape)
 {
-    if (shape->rank == shape->root) { /* nobody reads what it would publish */
+    if (shape->rank == shape->root) { /* the published data would have no reader */
         add_lane(builder, 0, GY_PUBLISH, 0, GY_INPUT, GY_WINDOW);
         struct gy_step *gather = add_lane(builder, 1, GY_GATHER, 1, GY_INPUT, GY_OUTPUT);
         gy_step_need(gather, PUBLISH_LANE, 0, true, false);

@@ -1,22 +1,21 @@
-/* Two shots through regions: rank i reduces slice i of everyone's vector, then everyone collects. Blocks are slices,
- * one per rank; iteration t handles tile t of every slice.
+/* Two shots through regions: rank i reduces slice i of all vectors, then all ranks collect. Blocks are slices, one
+ * per rank; iteration t handles tile t of every slice.
  *
  *   all_reduce       publish (region lane 0): input, every slice but mine -> region[slot], side by side
- *                    gather  (region lane 1): my slice of everyone's region[slot] and my input -> output and
+ *                    gather  (region lane 1): the own slice of all ranks' region[slot] and my input -> output and
  *                            result[slot]
  *                    collect (region lane 2): the other slices from the other ranks' result[slot] -> output
  *   reduce_scatter   publish and gather
  *   reduce           like all_reduce, but what is gathered goes to result[slot] alone, and only the root collects
  *   all_gather       publish my block, collect the others from region[slot]; a lane of its own copies my block
  *   gather           likewise, and only the root collects
- *   all_to_all       publish every block but mine, side by side; exchange: from every other rank's region[slot] the block
- *                    that is for me
- *   scatter          only the root publishes, everyone else takes its block
+ *   all_to_all       publish every block but mine, side by side; exchange: from every other rank's region[slot] the
+ *                    block that is for me
+ *   scatter          only the root publishes; each other rank copies its block
  *
- * Invariants: every half's slot is written again only after its readers of GY_REGION_SLOTS iterations ago have finished
- * on every other rank. In
- * place: collecting tile t of a slice overwrites what I published of it, but its owner has reduced it by then, so I had
- * published it; my own slice is never published, only gathered. */
+ * Invariants: a slot of either half is rewritten only after its readers of GY_REGION_SLOTS iterations ago have
+ * finished on all other ranks. In place, collecting a tile overwrites published data whose owner has already reduced
+ * it. The own slice is never published, only gathered. */
 #include "collectives/schedule/builder.h"
 #include "transport/shm/segment.h"
 
@@ -68,7 +67,7 @@ static void reduce_to_root(struct gy_builder *builder, const struct gy_plan_shap
     if (!root)
         gy_step_need(gather, COLLECT_LANE, GY_REGION_SLOTS, true, false);
     struct gy_step *collect = add_lane(builder, 2, GY_COLLECT, 0, root ? shape->size : 0, GY_RESULT, GY_OUTPUT);
-    if (root) { /* its counter then says that nobody reads this iteration any more, itself included */
+    if (root) { /* its counter then says that this iteration has no reader left, itself included */
         gy_step_need(collect, GATHER_LANE, 0, true, false);
         gy_step_need(collect, GATHER_LANE, 0, false, false);
     }
@@ -109,7 +108,8 @@ static void scatter(struct gy_builder *builder, const struct gy_plan_shape *shap
     }
 }
 
-/* In place, what comes from rank b overwrites what goes to it: published by then, tile by tile. */
+/* In place, the block received from rank b overwrites the block sent to it, which was published before, tile by
+ * tile. */
 static void all_to_all(struct gy_builder *builder, const struct gy_plan_shape *shape)
 {
     enum { PUBLISH_LANE, EXCHANGE_LANE };
