@@ -9,8 +9,7 @@ struct gy_channel *gy_channel_create(void)
     struct gy_channel *channel = gy_alloc_zero(1, sizeof(*channel));
     if (!channel)
         return NULL;
-    /* Now, and not when the first early frame comes: that would be an allocation at some later call. Untouched pages
-     * cost nothing. */
+    /* Allocated now, so that the first early frame of a later call allocates nothing. Untouched pages cost nothing. */
     channel->stash = gy_alloc((size_t)GY_STASHED_MOST * GY_EAGER_BYTES);
     if (!channel->stash) {
         gy_free(channel);
@@ -62,7 +61,7 @@ static bool is_free(const struct gy_channel *channel, unsigned unit, unsigned un
     return true;
 }
 
-/* The first of so many free units side by side; GY_STASHED_MOST: there are none. */
+/* Returns the first of `units` adjacent free units; GY_STASHED_MOST: there are none. */
 static unsigned find_units(const struct gy_channel *channel, unsigned units)
 {
     for (unsigned unit = 0; unit + units <= GY_STASHED_MOST; unit++)
@@ -71,7 +70,7 @@ static unsigned find_units(const struct gy_channel *channel, unsigned units)
     return GY_STASHED_MOST;
 }
 
-/* What is free comes to lie at the end: frames move up, but for the one that is being received. */
+/* Compacts the stash so that free space lies at the end; the frame being received stays in place. */
 static void move_up(struct gy_channel *channel)
 {
     for (unsigned unit = 0, end = 0; unit < GY_STASHED_MOST; unit++)

@@ -1,8 +1,8 @@
-/* A channel: what one communicator and one peer owe each other.
+/* A channel: credits, grants and stashed frames between one communicator and one peer.
  *
- *   eager    short frames leave at once, against credit, a unit for each GY_EAGER_BYTES begun; the receiver stashes what
- *            comes before it has entered, and gives the credit back in batches when it has consumed it. Collectives and
- *            messages have credits of their own: nothing says which of both the peer enters first. The oldest
+ *   eager    short frames leave at once, against credit, one unit per GY_EAGER_BYTES begun; the receiver stashes
+ *            frames that arrive before it has entered, and returns credit in batches after consuming them.
+ *            Collectives and messages have separate credits, as the peer may enter either first. The oldest
  *            collective may spend every credit, younger ones leave it GY_OLDEST_CREDITS, so that operations that a
  *            peer has not entered cannot starve the one it waits in. Messages spend theirs in the order of their sends,
  *            which is the order in which they are received.
@@ -10,13 +10,14 @@
  *            never waits in between. A grant for an operation that the sender has not entered is kept here; when there
  *            is no room it is dropped, and the sender asks again (WANT), from then on at once.
  *
- * How long an eager frame, or a step whose tiles are eager frames, may be is the transport's to say, within gy_eager_most, and GY_EAGER_BYTES where another lane sends
- * to the same peer: what comes by one lane is consumed in the order in which it was sent, but one that is not ready yet could
- * hold all the credit that the other needs. Invariant: once all that was sent before is consumed, what is left is enough for
- * the longest frame, for the receiver keeps less than gy_credit_batch back.
+ * The transport limits the length of an eager frame, and of a step whose tiles are eager frames, within
+ * gy_eager_most. The limit is GY_EAGER_BYTES if another lane sends to the same peer. Frames of one lane are consumed
+ * in the order of sending, but a frame that is not ready yet could hold all the credit that the other lane needs.
+ * Invariant: once all earlier frames are consumed, the remaining credit suffices for the longest frame, as the
+ * receiver withholds less than gy_credit_batch.
  *
- * Memory is bounded: 224 KiB of stash, pages that no early frame touches are never backed. A frame lies in it in one piece;
- * where what is free does not lie together, the others move up. */
+ * Memory is bounded: 224 KiB of stash; pages that no early frame touches are never backed. A frame is stored
+ * contiguously; if free space is fragmented, other frames move up. */
 #ifndef GY_COLLECTIVES_COMM_CHANNEL_H
 #define GY_COLLECTIVES_COMM_CHANNEL_H
 
@@ -26,7 +27,7 @@
 
 #define GY_EAGER_CREDITS 24u  /* of collectives */
 #define GY_EAGER_UNITS 8u     /* of the longest of their frames */
-#define GY_OLDEST_CREDITS 16u /* that younger ones leave */
+#define GY_OLDEST_CREDITS 16u /* left by younger operations */
 #define GY_MESSAGE_CREDITS 4u /* of messages from point to point */
 #define GY_STASHED_MOST (GY_EAGER_CREDITS + GY_MESSAGE_CREDITS)
 #define GY_GRANTS_KEPT 16
@@ -37,7 +38,7 @@ _Static_assert(GY_EAGER_CREDITS >= GY_OLDEST_CREDITS + GY_EAGER_UNITS, "a younge
 
 struct gy_stashed {
     bool used, whole; /* whole: the payload has arrived to its end */
-    uint8_t unit;     /* of the stash, where it begins */
+    uint8_t unit;     /* index of its first unit in the stash */
     struct gy_frame frame;
 };
 
@@ -49,35 +50,34 @@ struct gy_kept_grant {
 enum gy_credit_use { GY_FOR_COLLECTIVES, GY_FOR_MESSAGES, GY_CREDIT_USES };
 
 struct gy_credit {
-    unsigned left;           /* units that I may send */
-    unsigned owed;           /* units consumed and not given back yet */
-    struct gy_frame_out out; /* gives back */
+    unsigned left;           /* units this rank may send */
+    unsigned owed;           /* units consumed and not returned yet */
+    struct gy_frame_out out; /* returns credit */
 };
 
 struct gy_channel {
     struct gy_channel *next;          /* waiting to be freed */
     bool destroyed;                   /* the peer has destroyed the communicator, */
     int cause;                        /* itself, or because this rank of the world had */
-    struct gy_frame_out announce_end; /* tells the peer that this rank takes no more part */
+    struct gy_frame_out announce_end; /* tells the peer that this rank has left the communicator */
     struct gy_credit credit[GY_CREDIT_USES];
     uint64_t sent, received; /* point-to-point messages that have been started */
-    uint64_t tickets, left;  /* eager ones among those sent: started, and gone */
+    uint64_t tickets, left;  /* eager messages sent: started, and left */
     uint64_t entered;        /* the peer is known to have entered this operation */
     struct {
-        uint64_t told,
-            heard; /* see uniform_completion.h: the highest number that went there, and that came from there */
+        uint64_t told, heard; /* see uniform_completion.h: the highest number sent there, and received from there */
         struct gy_frame_out out;
     } completion;
     struct gy_stashed stashed[GY_STASHED_MOST];
-    unsigned early;       /* of them used */
+    unsigned early;       /* number in use */
     unsigned char *stash; /* GY_STASHED_MOST units */
     struct gy_kept_grant grants[GY_GRANTS_KEPT];
-    bool grants_lost; /* there was no room for one */
+    bool grants_lost; /* a grant was dropped for want of room */
 };
 
 struct gy_channel *gy_channel_create(void);
 void gy_channel_free(struct gy_channel *channel);
-/* How many credits of this kind there are. */
+/* Returns the number of credits of this kind. */
 static inline unsigned gy_credit_most(enum gy_credit_use use)
 {
     return use == GY_FOR_MESSAGES ? GY_MESSAGE_CREDITS : GY_EAGER_CREDITS;
@@ -92,33 +92,34 @@ static inline unsigned gy_eager_most(enum gy_credit_use use)
 {
     return use == GY_FOR_MESSAGES ? 1 : GY_EAGER_UNITS;
 }
-/* Do steps of so many bytes leave at once on this lane of the plan, where the transport lets up to `most` do so? */
+/* True if steps of `bytes` bytes on this lane of the plan leave as eager frames; `most` is the transport's limit. */
 bool gy_eager_leaves(const struct gy_plan *plan, int lane, int peer, size_t bytes, size_t most);
-/* So many are given back by a frame of their own; fewer, such as those of one long frame, wait for data that takes them along. */
+/* Returns the number of units that trigger a CREDIT frame. Fewer, such as those of one long frame, are piggybacked
+ * on data. */
 static inline unsigned gy_credit_batch(enum gy_credit_use use)
 {
     return use == GY_FOR_MESSAGES ? GY_MESSAGE_CREDITS / 2 : GY_EAGER_UNITS + 1;
 }
-/* Does a link still hold a frame of it? */
+/* True if a link still holds a frame of the channel. */
 bool gy_channel_queued(const struct gy_channel *channel);
 
-/* A free place for an early frame, its memory in *memory_p; NULL when the peer overdrew its credit. Frames that are whole may
- * move. */
+/* Returns a free place for an early frame, its memory in *memory_p; NULL if the peer overdrew its credit. Complete
+ * frames may move. */
 struct gy_stashed *gy_channel_stash(struct gy_channel *channel, const struct gy_frame *frame, unsigned char **memory_p);
-/* It has been used, or lies elsewhere. */
+/* Frees the place of a frame that was consumed or moved elsewhere. */
 void gy_channel_unstash(struct gy_channel *channel, struct gy_stashed *stashed);
 unsigned char *gy_channel_stash_memory(const struct gy_channel *channel, const struct gy_stashed *stashed);
-/* Is it memory of the stash? */
+/* True if `memory` lies in the stash. */
 static inline bool gy_channel_holds(const struct gy_channel *channel, const void *memory)
 {
     return (uintptr_t)memory - (uintptr_t)channel->stash < (size_t)GY_STASHED_MOST * GY_EAGER_BYTES;
 }
 struct gy_stashed *gy_channel_find(struct gy_channel *channel, uint64_t sequence, uint16_t lane, uint64_t value);
-/* Any stashed frame of an operation: its shape tells what the peer called. */
+/* Returns any stashed frame of an operation: its shape shows what the peer called. */
 struct gy_stashed *gy_channel_any(struct gy_channel *channel, uint64_t sequence);
 
 void gy_channel_keep_grant(struct gy_channel *channel, uint64_t sequence, uint16_t lane, uint64_t value);
-/* Takes the kept grant out; 0: none. */
+/* Removes and returns the stored grant; 0: none. */
 uint64_t gy_channel_take_grant(struct gy_channel *channel, uint64_t sequence, uint16_t lane);
 
 #endif

@@ -26,7 +26,7 @@ bool gy_comm_has_plan(const struct gyre_comm *comm, enum gy_collective collectiv
     return false;
 }
 
-/* The plans of roots other than 0: the least recently used one that no request holds makes room. */
+/* Returns the plan for a root other than 0; the least recently used plan without a request is evicted. */
 static struct gy_plan *other_root(struct gyre_comm *comm, const struct gy_plan_shape *shape)
 {
     int oldest = -1;
@@ -41,7 +41,7 @@ static struct gy_plan *other_root(struct gyre_comm *comm, const struct gy_plan_s
             oldest = i;
     }
     if (oldest < 0)
-        return gy_plan_build(shape); /* all are in use: this one lives as long as its request */
+        return gy_plan_build(shape); /* all are in use: this one is freed with its request */
     gy_plan_free(comm->other[oldest].plan);
     comm->other[oldest].plan = gy_plan_build(shape);
     comm->other[oldest].users = comm->other[oldest].plan != NULL;

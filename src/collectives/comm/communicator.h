@@ -15,7 +15,7 @@
 
 #define GY_PLANS_OTHER_ROOTS 32
 
-/* What gyre_comm_set changes. */
+/* Attributes set by gyre_comm_set. */
 struct gy_attributes {
     char name[64];
     char algorithm[256]; /* as GYRE_ALGORITHM */
@@ -24,7 +24,7 @@ struct gy_attributes {
     int64_t timeout_ns;  /* as GYRE_TIMEOUT */
 };
 
-/* A frame that has left before its request was made: the next collective's, or the next message's to `rank`. */
+/* A frame sent before its request was made: the next collective's, or the next message's to `rank`. */
 struct gy_sent_ahead {
     uint64_t sequence; /* 0: there is none */
     int rank;
@@ -33,11 +33,11 @@ struct gy_sent_ahead {
 struct gy_cached_call;
 struct gy_verify;
 
-/* What uniform_completion.c keeps of a communicator. */
+/* State of uniform_completion.c in a communicator. */
 struct gy_uniform {
-    uint64_t started;  /* operations that end alike, launched */
-    uint64_t complete; /* all up to this one are complete here; not changed any more once the world has failed */
-    bool linked;       /* links and channels for the exchange are there */
+    uint64_t started;  /* operations with uniform completion, launched */
+    uint64_t complete; /* all up to this one are complete here; fixed once the world has failed */
+    bool linked;       /* links and channels for the exchange exist */
 };
 
 struct gyre_comm {
@@ -47,44 +47,43 @@ struct gyre_comm {
     uint32_t id;
     struct gy_group group;
     int rank, size;                  /* of the group */
-    struct gy_tuned *tuned;          /* the choice by cost; NULL: by thresholds */
+    struct gy_tuned *tuned;          /* the cost cache; NULL: selection by thresholds */
     struct gy_grouping grouping;     /* of its ranks, for hierarchical plans */
     uint64_t sequence;               /* of the collective started last */
     struct gy_sent_ahead sent_ahead; /* see eager_exchange.c, eager_message.c and gy_flow_send */
     uint32_t agreements;             /* agreements begun */
     struct gy_channel **channels;    /* [size], NULL until used */
 
-    /* Regions. Collectives that use them run one after the other, in start order. */
+    /* Shared regions. Collectives that use them run one after the other, in start order. */
     int region;                         /* its region of the segment, −1: none */
     struct gy_region_control **control; /* [size] of every member, when there is a region */
     struct gy_rank_control **standing;  /* [size] likewise: what each exposes once per world */
     bool region_reserved;
-    uint64_t region_base;    /* value of the shared counters after the region collectives that have been
-                                      * started */
-    uint64_t inline_started; /* direct exchanges started: the number of the last, which is its place and flag value */
+    uint64_t region_base;    /* the shared counters' value after all started region collectives */
+    uint64_t inline_started; /* eager exchanges started: number, and so place and flag value, of the last */
     uint64_t inline_done;    /* ... that are complete here */
-    uint64_t inline_seen;    /* ... that every peer is known to have shown */
-    uint64_t inline_alone;   /* the last one shown whose vector has no place beside others' */
-    uint64_t arrived;        /* sequence of the last operation that the peers have been shown */
-    /* Sequence of the last operation in which this rank waited for a peer, and compared its shape with those of all it waited for. */
+    uint64_t inline_seen;    /* ... that every peer is known to have published */
+    uint64_t inline_alone;   /* the last one published whose vector shares a place with others */
+    uint64_t arrived;        /* sequence of the last operation published to the peers */
+    /* Sequence of the last operation in which this rank waited for a peer and compared its signature with all
+     * awaited peers'. */
     uint64_t compared;
     struct {
         bool known;
-        uint8_t algorithm; /* the one that would be chosen */
-        int32_t most;      /* bytes of a contribution that is exchanged directly; −1: none */
-        size_t
-            chosen; /* 1 more than the bytes for which the way of shm_blocking.h or eager_exchange.c was chosen last; 0: none */
-        bool offered; /* what a root gives, or is given, lay open when this rank took it last: shm_rooted_mapped.c */
-    } eager[GY_COLLECTIVES];           /* see eager_call.c */
-    struct gy_cached_call *call_cache; /* [GY_COLLECTIVES]: the last call of each, for one like it */
+        uint8_t algorithm;   /* the selected algorithm */
+        int32_t most;        /* largest contribution in bytes for the eager exchange; −1: none */
+        size_t chosen;       /* 1 + the bytes of the last choice of path (shm_blocking.h, eager_exchange.c); 0: none */
+        bool offered;        /* the last rooted call of this kind used exposed buffers: shm_rooted_mapped.c */
+    } eager[GY_COLLECTIVES]; /* see eager_call.c */
+    struct gy_cached_call *call_cache; /* [GY_COLLECTIVES]: the last call of each, reused for an equal one */
     struct gy_tuner tuner;
-    uint64_t known[GY_REGION_LANES]; /* every peer's counter is known to be at least this */
+    uint64_t known[GY_REGION_LANES]; /* lower bound of every peer's counter */
     struct gyre_request *region_first, *region_last;
-    struct gyre_request *region_next; /* the first of them that has not begun, or runs through its plan */
+    struct gyre_request *region_next; /* the first of them that has not begun, or executes its plan */
     struct gyre_window *windows;      /* one-sided */
     uint32_t windows_made;
 
-    /* Plans with root 0 (or none) live as long as the communicator; others are evicted when no request uses them. */
+    /* Plans with root 0 (or none) live as long as the communicator; others are evicted when unused. */
     struct gy_plan *plans[GY_COLLECTIVES][GY_ALGORITHMS];
     struct {
         struct gy_plan *plan;
@@ -93,21 +92,21 @@ struct gyre_comm {
     unsigned clock;
 
     struct gy_uniform completion;
-    struct gy_verify *verify; /* see result_check.h; NULL: not asked for */
+    struct gy_verify *verify; /* see result_check.h; NULL: disabled */
     struct gy_recorder recorder;
     uint64_t sent[GY_TRANSPORTS_MOST]; /* bytes of payload handed to links */
-    struct gy_error error;             /* in this communicator's words */
-    bool refused;                      /* the first call after the failure has been named in it */
-    struct gy_error ended;             /* why it takes no more calls, in a world that goes on: comm_teardown.h */
-    uint64_t shown[GY_COLLECTIVES];    /* choices already printed, a bit per log2 of the size */
+    struct gy_error error;             /* with this communicator's ranks */
+    bool refused;                      /* the first call after the failure has been recorded in it */
+    struct gy_error ended;             /* why it accepts no more calls in a working world: comm_teardown.h */
+    uint64_t shown[GY_COLLECTIVES];    /* selections already printed, a bit per log2 of the size */
 };
 
 struct gyre_comm *gy_comm_find(struct gy_context *ctx, uint32_t id);
 
-/* The cached plan; held until gy_comm_plan_release. NULL when out of memory. */
+/* Returns the cached plan, held until gy_comm_plan_release. NULL if out of memory. */
 struct gy_plan *gy_comm_plan(struct gyre_comm *comm, enum gy_collective collective, enum gy_algorithm algorithm,
                              int root);
-/* Is it in the cache, where gy_comm_plan finds it without allocating? */
+/* True if the plan is cached, so that gy_comm_plan does not allocate. */
 bool gy_comm_has_plan(const struct gyre_comm *comm, enum gy_collective collective, enum gy_algorithm algorithm,
                       int root);
 void gy_comm_plan_release(struct gyre_comm *comm, struct gy_plan *plan);
@@ -120,7 +119,7 @@ static inline void gy_comm_post(struct gyre_comm *comm, int rank, struct gy_fram
     gy_context_post(comm->ctx, peer, frame);
 }
 
-/* A short frame to a member that has a link; false: it has to be posted. */
+/* Sends a short frame to a member that has a link; false: it has to be posted. */
 static inline bool gy_comm_send_short(struct gyre_comm *comm, int rank, const struct gy_frame *header,
                                       const void *payload)
 {
@@ -132,23 +131,23 @@ static inline bool gy_comm_send_short(struct gyre_comm *comm, int rank, const st
     return true;
 }
 
-/* Is post as quick? */
+/* True if posting is as fast. */
 static inline bool gy_comm_posts_quickly(const struct gyre_comm *comm, int rank)
 {
     const struct gy_context *ctx = comm->ctx;
     return ctx->ops[ctx->peers[gy_group_world(&comm->group, rank)].transport]->posts_quickly;
 }
 
-/* Has a part of the last short frame to a member not left yet? */
+/* True if a part of the last short frame to the member has not left yet. */
 static inline bool gy_comm_keeps(const struct gyre_comm *comm, int rank)
 {
     return comm->ctx->peers[gy_group_world(&comm->group, rank)].link->kept != NULL;
 }
 
-/* The channel to a peer; NULL when out of memory. */
+/* Returns the channel to a peer; NULL if out of memory. */
 struct gy_channel *gy_comm_channel(struct gyre_comm *comm, int peer);
 
-/* Does the communicator promise canonical order? */
+/* True if the communicator guarantees canonical order. */
 static inline bool gy_comm_canonical(const struct gyre_comm *comm)
 {
     return comm->attributes.canonical;

@@ -81,7 +81,7 @@ void *gy_context_discard_buffer(struct gy_context *ctx, int peer)
     return p->discard;
 }
 
-/* Only what was given a place by the receive handler that knows communicators. */
+/* Applies only to frames whose place came from the receive handler of communicators. */
 static bool is_of(const struct gy_frame *frame, uint32_t comm, uint64_t window)
 {
     bool one_sided = gy_is_one_sided(frame->kind), data = frame->kind == GY_FRAME_DATA;

@@ -31,7 +31,7 @@ void gy_recorder_trace(const struct gy_recorder *recorder, const struct gy_call_
     recorder->trace(recorder->trace_user, &event);
 }
 
-/* Collective, type, operation and algorithm lie side by side in both. */
+/* Collective, type, operation and algorithm are adjacent in both. */
 #define KIND_BYTES 4
 _Static_assert(offsetof(struct gyre_page_record, state) == offsetof(struct gyre_page_record, collective) + KIND_BYTES &&
                    sizeof(struct gy_call_signature) == offsetof(struct gy_call_signature, collective) + KIND_BYTES,
@@ -47,7 +47,7 @@ struct gyre_page_comm *gy_recorder_alloc(unsigned records)
     return gy_alloc_zero(1, offsetof(struct gyre_page_comm, record) + records * sizeof(struct gyre_page_record));
 }
 
-/* The operations that are under way find their records by their numbers. */
+/* Operations in progress find their records by number. */
 static __attribute__((noinline)) void grow(struct gy_recorder *recorder)
 {
     struct gyre_page_comm *small = recorder->page, *page = gy_recorder_alloc(GY_RECORDS);
@@ -68,7 +68,7 @@ bool gy_recorder_provide(struct gy_recorder *recorder)
     return gy_recorder_is_full(recorder);
 }
 
-/* Out of line: room for an event is made, which takes as long as the rest of a record. */
+/* Out of line: building an event takes as long as the rest of a record. */
 static __attribute__((noinline)) void trace_start(const struct gy_recorder *recorder,
                                                   const struct gy_call_signature *shape,
                                                   struct gyre_page_record *record)
@@ -155,7 +155,7 @@ struct gyre_page_record *gy_recorder_find(struct gy_recorder *recorder, uint64_t
     return NULL;
 }
 
-/* What follows the name and the number: elements, root, operation, as far as the collective has them. */
+/* Prints what follows the name and the number: elements, root, operation, if the collective has them. */
 static int print_details(const struct gy_call_signature *shape, char *text, size_t bytes)
 {
     const char *dtype = gyre_dtype_name((gyre_dtype)shape->dtype), *op = gyre_op_name((gyre_op)shape->op);
@@ -191,7 +191,7 @@ void gy_shape_print(const struct gy_call_signature *shape, char *text, size_t by
                  shape->collective & GY_VARYING ? "v" : "", shape->sequence, details, algorithm);
 }
 
-/* What dprintf says. */
+/* Returns the result of dprintf. */
 static int dump_record(const struct gyre_page_record *record, int fd)
 {
     static const char *const states[] = {"running", "done", "failed"};
@@ -205,7 +205,7 @@ static int dump_record(const struct gyre_page_record *record, int fd)
                        (double)(end - record->began) / 1e3, record->waited_for);
     if (timed)
         return dprintf(fd, "  %s %s %.1f us\n", text, states[record->state], (double)(end - record->began) / 1e3);
-    return dprintf(fd, "  %s %s\n", text, states[record->state]); /* the shortest ways read no clock */
+    return dprintf(fd, "  %s %s\n", text, states[record->state]); /* the shortest paths read no clock */
 }
 
 bool gy_recorder_dump(const struct gy_recorder *recorder, int rank, int fd)

@@ -1,5 +1,5 @@
-/* A group: which ranks of the world a communicator consists of, in which order. Ranks of a plan, a request and a
- * channel are numbers in the group; links, deaths and sentences use the numbers of the world. */
+/* A group: the ranks of the world in a communicator, and their order. Plans, requests and channels use ranks of the
+ * group; links, failures and error messages use ranks of the world. */
 #ifndef GY_COLLECTIVES_COMM_GROUP_H
 #define GY_COLLECTIVES_COMM_GROUP_H
 
@@ -15,7 +15,8 @@ struct gy_group {
     struct gy_group_member *by_world; /* [size] sorted; NULL likewise */
 };
 
-/* `world` lists `size` different ranks of a world of `world_size`; copied. NULL: the whole world. False: no memory. */
+/* `world` lists `size` different ranks of a world of `world_size`; it is copied. NULL: the whole world. Returns
+ * false if out of memory. */
 bool gy_group_make(struct gy_group *group_p, const int *world, int size, int world_size);
 void gy_group_free(struct gy_group *group);
 
@@ -24,7 +25,7 @@ static inline int gy_group_world(const struct gy_group *group, int rank)
     return group->world ? group->world[rank] : rank;
 }
 
-/* −1: not a member. */
+/* Returns −1 for a rank that is no member. */
 int gy_group_rank(const struct gy_group *group, int world);
 
 #endif

@@ -5,8 +5,8 @@
 
 #include "core/mem.h"
 
-/* Of rank `rank` of the world, where the setting is a list of sizes: consecutive ranks, and from the beginning again when the
- * list is at its end. The list has been checked: numbers from 1 between commas. */
+/* Returns the group of rank `rank` of the world if the setting is a list of sizes: consecutive ranks, cyclically
+ * over the list. The list has been checked: numbers from 1 between commas. */
 static int by_sizes(const char *sizes, int rank)
 {
     int group = 0;
@@ -19,7 +19,7 @@ static int by_sizes(const char *sizes, int rank)
     return group;
 }
 
-/* The lowest rank of the same host that is bound to the same node or cache; those that are bound to none are one group. */
+/* Returns the lowest rank of the same host bound to the same node or cache; unbound ranks form one group. */
 static int by_place(const struct gy_world *world, int rank)
 {
     const struct gy_member *member = &world->members[rank];
@@ -29,7 +29,7 @@ static int by_place(const struct gy_world *world, int rank)
     return first;
 }
 
-/* Numbers groups anew, as they come; counts their members in `members`. */
+/* Renumbers groups in order of appearance; counts their members in `members`. */
 static void count(struct gy_grouping *grouping, int size, int *number, int *members)
 {
     for (int r = 0; r < size; r++) {
@@ -48,7 +48,7 @@ static void count(struct gy_grouping *grouping, int size, int *number, int *memb
     }
 }
 
-/* Hosts that the ranks are on; `seen`: zeros, one for each host that there may be. */
+/* Counts the hosts of the ranks; `seen`: zeros, one for each possible host. */
 static int count_hosts(const struct gy_world *world, const struct gy_group *group, int *seen)
 {
     int hosts = 0;
@@ -84,7 +84,7 @@ bool gy_grouping_make(struct gy_grouping *grouping_p, const struct gy_world *wor
 {
     bool off = strcmp(setting, "off") == 0;
     size_t size = (size_t)group->size, most = (size_t)world->size;
-    int *scratch = gy_alloc_zero(2 * most + size, sizeof(*scratch)); /* no more groups, and no more hosts, than ranks */
+    int *scratch = gy_alloc_zero(2 * most + size, sizeof(*scratch)); /* at most as many groups and hosts as ranks */
     *grouping_p = (struct gy_grouping){.of = off ? NULL : gy_alloc(size * sizeof(*grouping_p->of))};
     if (!scratch || (!off && !grouping_p->of)) {
         gy_free(scratch);
@@ -93,7 +93,7 @@ bool gy_grouping_make(struct gy_grouping *grouping_p, const struct gy_world *wor
     }
     grouping_p->hosts = count_hosts(world, group, scratch);
     grouping_p->cores = grouping_p->hosts == 1 ? count_cores(world, group) : 0;
-    /* hosts of a single core choose as if they had enough: nothing has been measured there */
+    /* single-core hosts choose as if they had enough cores: no measurements exist there */
     grouping_p->oversubscribed = grouping_p->cores > 1 && group->size > grouping_p->cores;
     if (!off)
         put_in_groups(grouping_p, world, group, setting, scratch + most);

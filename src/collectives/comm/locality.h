@@ -1,5 +1,5 @@
-/* A grouping: which ranks of a communicator are near each other, as GYRE_HIERARCHY says. It is made of what all ranks share,
- * the table of members and the setting, so that it is the same on all of them; hierarchical plans work on it. */
+/* A grouping: the division of a communicator's ranks by locality, as GYRE_HIERARCHY says. It is derived from the
+ * member table and the setting, which all ranks share, so all ranks compute the same one. Hierarchical plans use it. */
 #ifndef GY_COLLECTIVES_COMM_LOCALITY_H
 #define GY_COLLECTIVES_COMM_LOCALITY_H
 
@@ -7,21 +7,21 @@
 #include "collectives/comm/group.h"
 
 struct gy_grouping {
-    int *of;    /* [size] the group of each rank, numbered in the order of their lowest ranks; NULL: switched off */
-    int groups; /* how many */
-    int smallest, largest; /* members */
-    bool paired;           /* ranks 2k and 2k + 1 are in one group, whatever k */
-    int hosts;             /* that the ranks are on, whatever the setting makes of them */
-    int cores;             /* of the host that all ranks are on, as far as they can see; 0: they are on several */
-    bool oversubscribed;   /* all ranks are on one host, which has fewer cores: they wait for turns */
+    int *of;    /* [size] the group of each rank, numbered in the order of their lowest ranks; NULL: disabled */
+    int groups; /* number of groups */
+    int smallest, largest; /* number of members */
+    bool paired;           /* ranks 2k and 2k + 1 are in one group, for all k */
+    int hosts;             /* number of the ranks' hosts, for any setting */
+    int cores;             /* usable cores of the host if all ranks share one; 0: several hosts */
+    bool oversubscribed;   /* all ranks are on one host with fewer cores: they share cores */
 };
 
-/* False: no memory. */
+/* Returns false if out of memory. */
 bool gy_grouping_make(struct gy_grouping *grouping_p, const struct gy_world *world, const struct gy_group *group,
                       const char *setting);
 void gy_grouping_free(struct gy_grouping *grouping);
 
-/* Is there anything to gain: several groups, and a rank that is not alone in its own? */
+/* True if a hierarchy can help: several groups, and at least one with two ranks or more. */
 static inline bool gy_grouping_nested(const struct gy_grouping *grouping)
 {
     return grouping->of && grouping->groups > 1 && grouping->largest > 1;

@@ -4,7 +4,7 @@
 
 #include "core/mem.h"
 
-/* Where a range that begins at `memory` is or belongs. */
+/* Returns the index of a range that begins at `memory`, or its insertion point. */
 static size_t place_of(const struct gy_registry *registry, const void *memory)
 {
     size_t low = 0, high = registry->count;

@@ -1,5 +1,5 @@
-/* Memory that the user has announced: what a transport that needs registration would register once, and not at every
- * first use. Ranges count how often they were announced; a range is found by its beginning. */
+/* Memory announced by the user: a transport that needs registration can register it once instead of at every first
+ * use. Ranges are counted by announcement and found by their start. */
 #ifndef GY_COLLECTIVES_COMM_MEMORY_REGISTRY_H
 #define GY_COLLECTIVES_COMM_MEMORY_REGISTRY_H
 
@@ -16,9 +16,10 @@ struct gy_registry {
     size_t count, room;
 };
 
-/* False: no memory, or the range begins where another one does and has another length (*other_p is that length). */
+/* Returns false if out of memory, or if a range with the same start and another length exists (*other_p is that
+ * length). */
 bool gy_registry_add(struct gy_registry *registry, const void *memory, size_t bytes, size_t *other_p);
-/* False: nothing that begins there has been announced. */
+/* Returns false if no announced range begins there. */
 bool gy_registry_remove(struct gy_registry *registry, const void *memory);
 void gy_registry_free(struct gy_registry *registry);
 

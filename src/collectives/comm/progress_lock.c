@@ -13,7 +13,7 @@
 #include "collectives/comm/context.h"
 #include "core/clock.h"
 
-static _Thread_local char self; /* its address is the thread's name */
+static _Thread_local char self; /* its address identifies the thread */
 
 static void note_holder(struct gy_progress_lock *progress_lock)
 {
@@ -21,8 +21,8 @@ static void note_holder(struct gy_progress_lock *progress_lock)
     atomic_store_explicit(&progress_lock->holder, &self, memory_order_relaxed);
 }
 
-/* The one place that needs to know whether there is anybody to lock out. The answer cannot change from yes to no while
- * the only thread is inside; the holder remembers what it did. */
+/* The only place that checks whether other threads exist. The answer cannot change from yes to no while the only
+ * thread is inside; the holder records whether it locked. */
 static void lock(struct gy_progress_lock *progress_lock)
 {
     if (__libc_single_threaded)
@@ -72,14 +72,14 @@ const char *gy_progress_lock_self(void)
     return &self;
 }
 
-/* Only a thread itself writes its own name there, and takes it away. */
+/* Only the thread itself writes and clears its identity there. */
 const char *gy_progress_lock_holder(const struct gy_context *ctx)
 {
     return atomic_load_explicit(&ctx->progress_lock.holder, memory_order_relaxed);
 }
 
-/* No thread of this process is inside any more: in a world that has failed the others are told. A forked child, whose
- * overlay atfork.c has taken away, tells nobody. */
+/* No thread of this process is inside any more: in a failed world the other ranks are told. A forked child, whose
+ * overlay was removed by atfork.c, sends nothing. */
 static void step_out(struct gy_context *ctx)
 {
     const struct gy_progress_lock *progress_lock = &ctx->progress_lock;
@@ -97,7 +97,7 @@ static __attribute__((noinline)) void leave(struct gy_context *ctx)
     unlock(progress_lock);
 }
 
-/* The only thread of a world that is whole has nothing to do. */
+/* The only thread of a working world has nothing to do. */
 void gy_progress_leave(struct gy_context *ctx)
 {
     if (ctx->progress_lock.threaded || ctx->progress_lock.held || ctx->closed)
@@ -148,7 +148,7 @@ static void kicked(void *owner, uint32_t events)
     struct gy_progress_lock *progress_lock = owner;
     eventfd_t value;
     (void)events;
-    if (progress_lock->sleepers == 0) /* the others are to see it too */
+    if (progress_lock->sleepers == 0) /* other threads must see it as well */
         (void)eventfd_read(progress_lock->kick.fd, &value);
 }
 
@@ -162,8 +162,8 @@ static void *run(void *argument)
             pthread_cond_wait(&progress_lock->work, &progress_lock->lock);
         else
             ctx->up->drive(ctx);
-        note_holder(progress_lock); /* the wait gave the lock to others and took it back */
-        step_out(ctx);              /* it may have slept on after the last call had returned */
+        note_holder(progress_lock); /* the wait released the lock and took it back */
+        step_out(ctx);              /* it may have slept beyond the return of the last call */
     }
     unlock(progress_lock);
     return NULL;
@@ -174,7 +174,7 @@ static gyre_status start_thread(struct gy_context *ctx, struct gy_error *error)
     struct gy_progress_lock *progress_lock = &ctx->progress_lock;
     sigset_t all, before;
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the program's: its own threads get them */
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the program's: only its own threads receive them */
     progress_lock->threaded = true;
     int result = pthread_create(&progress_lock->thread, NULL, run, ctx);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

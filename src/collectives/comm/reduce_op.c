@@ -6,7 +6,7 @@
 #include "collectives/schedule/reduction_order.h"
 #include "core/mem.h"
 
-#define TILE_BYTES 8192 /* of a chain of user calls whose destination is also one of their sources */
+#define TILE_BYTES 8192 /* of a chain of user calls whose destination is one of their sources */
 
 gyre_status gy_operations_add(struct gy_operations *operations, const struct gy_op_made *made, gyre_op *op_p,
                               struct gy_error *error)
@@ -67,7 +67,7 @@ void gy_combine(const struct gy_operation *operation, void *dst, const void *lef
     gy_fp_leave(saved);
 }
 
-/* dst may be a source that is read later: the partial result has a tile of its own. */
+/* dst may be a source that is read later: the partial result is kept in a separate tile. */
 static void chain(const struct gy_operation *operation, unsigned char *dst, unsigned char *dst2,
                   const void *const *sources, int nsources, size_t count)
 {
@@ -102,19 +102,19 @@ bool gy_operation_widens(const struct gy_operation *operation)
     return gy_dtype_narrow(operation->dtype) && !(operation->made && operation->made->func);
 }
 
-#define TREE_TILE 2048 /* bytes; stays in the first-level cache with all levels */
+#define TREE_TILE 2048 /* bytes; fits the first-level cache with all levels */
 #define TREE_LEVELS 12 /* of up to 2048 sources, their leaves included */
 
 struct tree {
-    struct gy_operation inner; /* between partial results */
+    struct gy_operation inner; /* used between partial results */
     gyre_dtype narrow;         /* of the sources, when `widens` */
     bool widens;
     const void *const *sources;
-    size_t at, count; /* the tile: byte in the sources, elements */
+    size_t at, count; /* the tile: byte offset in the sources, elements */
     _Alignas(64) unsigned char partial[TREE_LEVELS][TREE_TILE];
 };
 
-/* The reduction of sources [first, first + n): in partial[level], or the source itself. Writes no lower level. */
+/* Reduces sources [first, first + n). Returns partial[level], or the source itself. Writes no lower level. */
 static const void *combine_subtree(struct tree *tree, int first, int n, int level)
 {
     unsigned char *result = tree->partial[level];
@@ -157,21 +157,21 @@ void gy_combine_tree(const struct gy_operation *operation, void *dst, void *dst2
     }
 }
 
-#define PIECE_BYTES 4096 /* of a reduction with many places to go to: stays in the first-level cache */
+#define PIECE_BYTES 4096 /* of a reduction with several destinations: fits the first-level cache */
 
 static void copy(void *dst, const void *src, size_t bytes)
 {
     memcpy(dst, src, bytes);
 }
 
-/* One piece after another: reduced apart, so that all its sources have been read when it is written anywhere. */
+/* Reduces one piece after another in a buffer, so that all its sources are read before any destination is written. */
 static void combine_pieces(const struct gy_operation *operation, bool canonical, struct gy_targets targets,
                            const void *const *sources, int nsources, size_t count)
 {
     _Alignas(64) unsigned char piece[PIECE_BYTES];
     const void *from[GY_REGION_RANKS];
     size_t element = gyre_dtype_size(operation->dtype), n;
-    if (nsources < 1) /* never; an analyser cannot know */
+    if (nsources < 1) /* never; a static analyser cannot know */
         return;
     for (size_t at = 0; at < count; at += n) {
         n = gy_min_size(PIECE_BYTES / element, count - at);

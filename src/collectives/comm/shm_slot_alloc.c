@@ -4,7 +4,7 @@
 
 #include "collectives/comm/context.h"
 
-/* A member's word of a slot: 0 at first; 1 + the communicator while it has it; that and GONE when it has destroyed it. */
+/* A member's word for a slot: 0 at first; 1 + the communicator while in use; with GONE once it has destroyed it. */
 #define GONE (UINT32_C(1) << 31)
 
 static _Atomic uint32_t *user_of(struct gy_context *ctx, int slot, int world)
@@ -35,7 +35,7 @@ void gy_region_end(struct gy_context *ctx, int slot, int cause)
 int gy_region_cause(struct gy_context *ctx, int slot, uint32_t comm, int world)
 {
     bool destroyed = gy_region_destroyed(ctx, slot, comm, world);
-    if (!destroyed && is_without(ctx, slot, comm, world)) /* what lies there is another communicator's */
+    if (!destroyed && is_without(ctx, slot, comm, world)) /* the slot holds another communicator's data */
         return -1;
     uint32_t ended = atomic_load_explicit(ended_of(ctx, slot, world), memory_order_acquire);
     if (ended > 0 && ended <= (uint32_t)ctx->world->size)
@@ -69,11 +69,11 @@ void gy_region_take(struct gy_context *ctx, int slot, uint32_t comm)
     ctx->slots.taken |= UINT64_C(1) << slot;
     gy_segment_region_reset(ctx->segment, slot);
     atomic_store_explicit(ended_of(ctx, slot, ctx->world->rank), 0,
-                          memory_order_relaxed); /* before the word that it is of */
+                          memory_order_relaxed); /* written before the word that it belongs to */
     atomic_store_explicit(user_of(ctx, slot, ctx->world->rank), comm + 1, memory_order_release);
 }
 
-/* Who sleeps may wait for this rank. */
+/* Wakes sleeping members, which may wait for this rank. */
 static void wake(struct gy_context *ctx, const struct gy_group *group)
 {
     gy_segment_fence(ctx->segment);

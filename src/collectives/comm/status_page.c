@@ -1,4 +1,5 @@
-/* See status_page.h. Like the host's shared memory, the page is a memfd whose pages are reserved before they are touched. */
+/* See status_page.h. Like the host's shared memory, the page is a memfd whose pages are reserved before they are
+ * touched. */
 #include "collectives/comm/status_page.h"
 
 #include <fcntl.h>
@@ -47,7 +48,7 @@ static void write_head(const struct gy_context *ctx, struct gyre_page *page)
     page->bytes = sizeof(*page);
     page->version = GYRE_PAGE_VERSION;
     write_names(page);
-    page->magic = GYRE_PAGE_MAGIC; /* last: now it is one */
+    page->magic = GYRE_PAGE_MAGIC; /* last: marks the page valid */
 }
 
 static size_t bytes_of(const struct gy_context *ctx)
@@ -120,7 +121,7 @@ bool gy_page_comm_take(struct gyre_comm *comm)
     return true;
 }
 
-/* In the page? Then which one. */
+/* Returns the communicator's index in the page, −1: it has none. */
 int gy_page_slot(const struct gyre_comm *comm)
 {
     const struct gyre_page *page = comm->ctx->page;
@@ -135,7 +136,7 @@ void gy_page_comm_give(struct gyre_comm *comm)
     int slot = gy_page_slot(comm);
     if (slot < 0)
         gy_free(comm->recorder.page);
-    else if (comm->ctx->page->process == getpid()) /* not a forked child's to change */
+    else if (comm->ctx->page->process == getpid()) /* a forked child must not change it */
         comm->ctx->page->comms &= ~(1u << slot);
 }
 

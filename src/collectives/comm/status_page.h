@@ -1,11 +1,12 @@
-/* The page of this rank's world, gyre/page.h: who makes it and who writes what.
+/* The status page of this rank's world, gyre/page.h: its writers.
  *
  *   made once              the head, with names and members                                status_page.c
- *   every slow turn        beat, and whom the operations under way miss                    engine/page_waits.c
+ *   every slow iteration   heartbeat, and the ranks that operations wait for                    engine/page_waits.c
  *   every operation        its record and the counters: the flight recorder lies there     flight_recorder.c
  *
- * The flight recorder is written anyway; that it lies in the page costs no store. Without a page, for want of a descriptor or
- * of memory, or beyond GYRE_PAGE_COMMS communicators, it lies in private memory and nobody sees it: never an error. */
+ * The flight recorder is written in any case; placing it in the page costs no extra store. Without a page (no
+ * descriptor or memory), or beyond GYRE_PAGE_COMMS communicators, it lies in private memory and is not visible
+ * outside. That is never an error. */
 #ifndef GY_COLLECTIVES_COMM_STATUS_PAGE_H
 #define GY_COLLECTIVES_COMM_STATUS_PAGE_H
 
@@ -19,10 +20,10 @@ struct gyre_comm;
 void gy_page_create(struct gy_context *ctx);
 void gy_page_free(struct gy_context *ctx);
 void gy_page_abandon(struct gy_context *ctx); /* in a forked child: the page is the parent's */
-/* Gives the communicator's recorder its place; false: out of memory. */
+/* Places the communicator's recorder; false: out of memory. */
 bool gy_page_comm_take(struct gyre_comm *comm);
 void gy_page_comm_give(struct gyre_comm *comm);
-/* Its place on the page; −1: it has none. */
+/* Returns its index in the page; −1: it has none. */
 int gy_page_slot(const struct gyre_comm *comm);
 void gy_page_fail(struct gy_context *ctx);
 

@@ -1,9 +1,8 @@
-/* By which transport each other rank is reached: the first of the list that has them both.
+/* Selects the transport to each rank: the first of the list that both ranks have.
  *
- * Whether a transport joins two ranks follows from what all know of both (host, devices, GYRE_TRANSPORT), so the two come
- * to the same answer, each for itself. Where there is none, neither is more to blame than the other, but the others have to
- * go on without one of them, and all have to mean the same one: the higher rank. In a world that has grown that is the
- * newcomer. */
+ * Whether a transport joins two ranks follows from data that all ranks share (host, devices, GYRE_TRANSPORT), so
+ * both ends decide alike without messages. If two ranks have none in common, neither is at fault, but one has to
+ * leave, and all ranks must name the same one: the higher rank. In a world that has grown it is the joiner. */
 #include "collectives/comm/transport_select.h"
 #include "transport/registry/registry.h"
 
