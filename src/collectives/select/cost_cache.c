@@ -1,5 +1,5 @@
-/* Sizes fall into classes, two to an octave, and a class's costs are those of its smallest size: what two algorithms
- * cost differs little near where they cross. */
+/* Sizes are grouped in classes, two to an octave. A class has the costs of its smallest size: near a crossover two
+ * algorithms' costs differ little. */
 #include "collectives/select/cost_cache.h"
 
 #include <string.h>
@@ -31,7 +31,7 @@ bool gy_tuned_make(const struct gy_context *ctx, int ranks, int hosts, struct gy
     return true;
 }
 
-/* 2^k, or 1.5 · 2^k: the greatest that is not above `bytes`. */
+/* Returns the class of the greatest 2^k or 1.5 · 2^k that is not above `bytes`. */
 static unsigned class_of(size_t bytes)
 {
     unsigned k = 0;
@@ -47,7 +47,7 @@ static size_t least_of(unsigned class)
     return class % 2 ? power + power / 2 : power;
 }
 
-/* Elements. */
+/* Returns the tile in elements. */
 static size_t tile_of(const struct gy_tuned *tuned, const struct gy_cost_case *it)
 {
     int members = gy_is_hierarchical(it->algorithm) ? tuned->ranks_per_host : 1;
@@ -57,7 +57,7 @@ static size_t tile_of(const struct gy_tuned *tuned, const struct gy_cost_case *i
     return gy_max_size(bytes / ELEMENT, 1);
 }
 
-/* Costs of all that may be used, negative where there is none; their least. */
+/* Computes the costs of all usable algorithms, negative where there is none, and their minimum. */
 static struct gy_tuned_class compare(const struct gy_tuned *tuned, struct gy_cost_case *it, unsigned usable)
 {
     struct gy_tuned_class class = {.known = true, .cheapest = GY_ALGORITHMS};

@@ -1,4 +1,4 @@
-/* The choice by cost, where GYRE_TUNING describes the cluster: one per communicator, filled as sizes are asked for. */
+/* Selection by cost if GYRE_TUNING describes the cluster: one cache per communicator, filled on demand. */
 #ifndef GY_COLLECTIVES_SELECT_COST_CACHE_H
 #define GY_COLLECTIVES_SELECT_COST_CACHE_H
 
@@ -13,24 +13,26 @@ struct gy_group;
 struct gy_tuned {
     const struct gy_cluster *cluster;
     int ranks, ranks_per_host;
-    bool by_host;          /* GYRE_HIERARCHY makes groups of hosts: what hierarchical algorithms cost is known */
-    bool between, sockets; /* there are several hosts; or one, in which there is nothing but sockets */
-    size_t tile;           /* bytes, from which tile.h makes those of a vector */
+    bool by_host;          /* GYRE_HIERARCHY groups by host: costs of hierarchical algorithms are known */
+    bool between, sockets; /* there are several hosts; or one host with sockets only */
+    size_t tile;           /* bytes, the base for tile.h */
     struct gy_tuned_class {
         bool known;
-        uint8_t cheapest; /* GY_ALGORITHMS: the cost of none is known */
-        uint32_t dearer;  /* a bit each: what takes so much more than it that the figures leave no doubt */
+        uint8_t cheapest; /* GY_ALGORITHMS: no cost is known */
+        uint32_t dearer;  /* a bit for each algorithm that is certainly slower */
     } classes[GY_COLLECTIVES][GY_TUNED_CLASSES];
 };
 
-#define GY_TUNED_DOUBT 1.15 /* times the least cost: up to here the formula does not know better */
+#define GY_TUNED_DOUBT 1.15 /* factor on the least cost below which the model is no better than the thresholds */
 
-/* For a communicator of so many ranks on so many hosts; *tuned_p is NULL where the settings name no file. False: no memory. */
+/* For a communicator of `ranks` ranks on `hosts` hosts; *tuned_p is NULL if the settings name no file. Returns false
+ * if out of memory. */
 bool gy_tuned_make(const struct gy_context *ctx, int ranks, int hosts, struct gy_tuned **tuned_p);
 
-/* `otherwise`, what would be taken without costs, unless another one of the algorithms that `usable` allows (one bit each)
- * certainly takes less for a vector of so many bytes: count times the element, times the ranks for collectives by rank. Then the
- * cheapest. What has no closed form stays, for nothing is known to take less. The same on every rank. */
+/* Returns the cheapest of the algorithms that `usable` allows (one bit each) if it is certainly faster than
+ * `otherwise`, the choice without costs. Else returns `otherwise`. `bytes` is the vector: count times the element,
+ * times the ranks for collectives by rank. An `otherwise` without a closed form stays, as none is known to be
+ * faster. The same result on every rank. */
 enum gy_algorithm gy_tuned_choose(struct gy_tuned *tuned, enum gy_collective collective, size_t bytes, unsigned usable,
                                   enum gy_algorithm otherwise);
 

@@ -1,15 +1,15 @@
-/* The closed form: what all ranks take, from the plans of a few of them.
+/* The closed form: the time of all ranks, from the plans of a few of them.
  *
  *   in lockstep   every rank does the same at the same time (rings, and powers of two for the algorithms that double):
- *                     rounds · (overheads + latency + a tile's copies) + the longer of what its link and its thread take
- *   pipelined     trees and chains: the longest way of one tile to the root or from it, and the other tiles behind it at
- *                 the pace of the rank that has most to do
- *   hierarchical  what the plan between the hosts takes for one slice, of which each host has as many as ranks; before it and
- *                 after it the first and the last lot of pieces inside a host, and the other lots at the same time as it
+ *                     rounds · (overheads + latency + a tile's copies) + the longer of link time and thread time
+ *   pipelined     trees and chains: the longest path of one tile to or from the root, then the other tiles at
+ *                 the pace of the busiest rank
+ *   hierarchical  the time of the plan between hosts for one slice (each host has one per rank). The first and the
+ *                 last lot of pieces inside a host are added, the other lots overlap with it
  *
- * It is held against the simulation where both can be had (test `sim`), and speaks alone beyond. Where the two part by
- * more than the test allows there is no closed form: gy_cost gives −1. All ranks must come to the same result: nothing
- * here but the four operations of arithmetic, and no library's. */
+ * The model is compared with the simulation where both exist (test `sim`), and is used alone beyond. Where they
+ * differ by more than the test allows there is no closed form: gy_cost returns −1. All ranks must compute identical
+ * results, so only the four arithmetic operations are used, and no library function. */
 #include "collectives/select/cost_model.h"
 
 #include "collectives/comm/channel.h"
@@ -30,11 +30,11 @@ static double bytes_of(const struct gy_cost_case *it)
     return (double)it->total * (double)it->element;
 }
 
-/* What a rank has on its hands in one plan. */
+/* The work of one rank in a plan. */
 struct share {
-    double sends, receives;         /* messages; of the whole plan */
+    double sends, receives;         /* messages of the whole plan */
     double sent, received, reduced; /* bytes */
-    double rounds;                  /* messages one after another: of the longest lane; 0: no memory for the plan */
+    double rounds;                  /* sequential messages of the longest lane; 0: no memory for the plan */
     double granted;                 /* steps that wait for a grant */
 };
 
@@ -67,7 +67,7 @@ static struct share share_of(const struct gy_cost_case *it, int rank)
     return share;
 }
 
-/* What the thread and the link of a rank take for its share; all ranks of a host use its link at once. */
+/* Time of a rank's thread and link for its share; all ranks of a host use its link at once. */
 static double thread_time(const struct gy_cluster *c, const struct share *share)
 {
     return share->sends * c->send_overhead + share->receives * c->receive_overhead +
@@ -79,7 +79,7 @@ static double link_bytes(const struct gy_cost_case *it, const struct share *shar
     return longer(share->sent, share->received) * it->ranks_per_host;
 }
 
-/* Of bytes on a host's link, after a pause. */
+/* Link time of `bytes` on a host's link after a pause. */
 static double slowed(const struct gy_cluster *c, double bytes)
 {
     return longer(0, bytes - c->burst) / c->bandwidth;
@@ -90,13 +90,13 @@ static double link_time(const struct gy_cost_case *it, const struct share *share
     return slowed(it->cluster, link_bytes(it, share));
 }
 
-/* From one rank to the next, beside the bytes. */
+/* Time from one rank to the next, without the bytes. */
 static double hop(const struct gy_cluster *c)
 {
     return c->send_overhead + c->latency + c->receive_overhead;
 }
 
-/* A tile's way through the memories at both ends. */
+/* Time of a tile in the memories at both ends. */
 static double fill(const struct gy_cluster *c, double tile, bool reduces)
 {
     return 2 * tile / c->copy + (reduces ? tile / c->reduce : 0);
@@ -112,20 +112,20 @@ static double in_lockstep(const struct gy_cost_case *it, const struct share *sha
         double link = link_time(it, share) + rounds * fill(c, tile, share->reduced > 0);
         return hops * hop(c) + longer(thread, link);
     }
-    /* A ring's rounds follow each other tile by tile: the link has no pause while the first tile goes on. */
+    /* A ring's rounds follow each other tile by tile: the link does not pause while the first tile is forwarded. */
     double start = hop(c) + fill(c, tile, share->reduced > 0);
     double path = start + tile * it->ranks_per_host / c->bandwidth;
     double link = link_bytes(it, share) / c->bandwidth / rounds, thread = thread_time(c, share) / rounds;
     double pace = longer(longer(link, thread), path);
     double at_once = shorter(c->burst, link_bytes(it, share)) / c->bandwidth;
-    at_once = shorter(at_once, rounds * (pace - longer(thread, start))); /* of what the link alone makes a round take */
+    at_once = shorter(at_once, rounds * (pace - longer(thread, start))); /* of the link's time in a round */
     double rest = (messages / rounds - 1) * tile * it->ranks_per_host / c->bandwidth; /* of the first round */
     return share->granted * hop(c) + path + (rounds - 1) * pace + rest - at_once;
 }
 
 /* ---- trees and chains ---- */
 
-/* The plan's lanes that do this: in the first of its trees, and in all; the other end of one of the first, or −1. */
+/* Counts the plan's lanes of this kind: in the first tree, and in all; the peer of a lane of the first, or −1. */
 static struct lanes {
     int first, all, peer;
 } lanes_of(const struct gy_plan *plan, enum gy_step_kind kind)
@@ -154,8 +154,8 @@ static struct lanes children_of(const struct gy_plan *plan)
     return lanes_of(plan, plan->shape.collective == GY_BROADCAST ? GY_SEND : GY_RECV_REDUCE);
 }
 
-/* How long one tile needs from here to the root, or from the root to here: at every rank on the way its children, one
- * after the other, share the link, those in the other tree, too. */
+/* Time of one tile between this rank and the root: at every rank on the path its children, those in the other tree
+ * included, share the link one after the other. */
 static double climb(const struct gy_cost_case *it, int rank, double tile, bool reduces)
 {
     const struct gy_cluster *c = it->cluster;
@@ -178,7 +178,7 @@ static double climb(const struct gy_cost_case *it, int rank, double tile, bool r
     return time;
 }
 
-/* The same in a chain, where every rank has one child: the last of all is as far as there are other ranks. */
+/* The same in a chain, where every rank has one child: the last rank is N − 1 hops away. */
 static double chain(const struct gy_cost_case *it, double tile, bool reduces)
 {
     const struct gy_cluster *c = it->cluster;
@@ -191,20 +191,21 @@ static double pipelined(const struct gy_cost_case *it, const struct share *share
     double whole = bytes_of(it) / (it->algorithm == GY_DOUBLE_TREE ? 2 : 1);
     double tile = shorter((double)it->tile * (double)it->element, whole), tiles = longer(1, whole / tile);
     double slowest = it->algorithm == GY_RING ? chain(it, tile, share->reduced > 0) : 0;
-    for (int i = 0; i < 64 && it->algorithm != GY_RING; i++) { /* some of all, the ends among them */
+    for (int i = 0; i < 64 && it->algorithm != GY_RING; i++) { /* a sample of the ranks, with the ends */
         int rank = i < 32 ? (int)((double)i / 32 * it->ranks)
                           : it->ranks - 1 - (int)((double)(i - 32) / 32 * it->ranks);
         slowest = longer(slowest, climb(it, rank, tile, share->reduced > 0));
     }
     bool twice = it->collective == GY_ALL_REDUCE;
-    double first = link_bytes(it, share) / tiles; /* went with the first tile, and the burst with it */
+    double first = link_bytes(it, share) / tiles; /* sent with the first tile, the burst included */
     double link = longer(0, link_time(it, share) - slowed(c, first));
     double thread = thread_time(c, share) * (tiles - 1) / tiles;
     return longer((twice ? 2 : 1) * slowest + longer(link, thread), link_time(it, share)) + hop(c);
 }
 
-/* A binomial tree: its root sends or hears the whole vector log2 N times, one after another, and those on the longest way hand it
- * on meanwhile, tile by tile. Who receives has granted long before its turn comes, so that only the first waits for it. */
+/* A binomial tree: the root sends or receives the whole vector log2 N times in sequence; the ranks on the longest
+ * path forward it meanwhile, tile by tile. A receiver grants long before its turn, so only the first message waits
+ * for a grant. */
 static double binomial(const struct gy_cost_case *it, const struct share *share)
 {
     const struct gy_cluster *c = it->cluster;
@@ -217,7 +218,7 @@ static double binomial(const struct gy_cost_case *it, const struct share *share)
            slowed(c, rounds * bytes * it->ranks_per_host);
 }
 
-/* The one of a few ranks that has most to do. */
+/* Returns the largest share among a few ranks. */
 static struct share heaviest(const struct gy_cost_case *it)
 {
     const int sample[] = {0, 1, 2, it->ranks / 2, it->ranks - 1};
@@ -236,7 +237,7 @@ static struct share heaviest(const struct gy_cost_case *it)
     return most;
 }
 
-/* Through the regions of one host: copies and reductions of the rank's thread, and a wait for everyone per step. */
+/* Time through one host's regions: copies and reductions of the rank's thread, and one wait for all ranks per step. */
 static double through_regions(const struct gy_cost_case *it)
 {
     struct gy_plan_shape shape = {.collective = it->collective, .algorithm = it->algorithm, .size = it->ranks};
@@ -261,7 +262,7 @@ static double over_links(const struct gy_cost_case *it)
     if (most.rounds == 0)
         return -1;
     if (it->collective == GY_REDUCE_TO && it->algorithm != GY_RING && it->algorithm != GY_BINOMIAL)
-        return -1; /* how a parent takes turns between its children decides, up to a third */
+        return -1; /* the order in which a parent serves its children changes the time by up to a third */
     switch (it->algorithm) {
     case GY_RING: return chain ? pipelined(it, &most) : in_lockstep(it, &most);
     case GY_BINOMIAL: return chain ? binomial(it, &most) : -1;
@@ -279,7 +280,7 @@ static double over_links(const struct gy_cost_case *it)
 
 #define CHUNKS 8 /* as in hierarchical_slices.c */
 
-/* The cluster as ranks of one host see it: no link is in between. */
+/* The cluster as seen inside one host: no link in between. */
 static struct gy_cluster inside_of(const struct gy_cluster *cluster, double ranks)
 {
     struct gy_cluster inside = *cluster;
@@ -289,8 +290,8 @@ static struct gy_cluster inside_of(const struct gy_cluster *cluster, double rank
     return inside;
 }
 
-/* What a rank does while slices are exchanged inside its host: of m parts of the vector m − 1 go, and as many come; to or
- * from a root only the one or the other. */
+/* A rank's time while slices are exchanged inside its host: of m parts of the vector it sends and receives m − 1; to
+ * or from a root only one of the two. */
 static double exchange_inside(const struct gy_cost_case *it, const struct gy_cluster *inside, bool reduces, bool rooted)
 {
     double members = it->ranks_per_host, slice = bytes_of(it) / members, tile = (double)it->tile * (double)it->element;
@@ -303,7 +304,7 @@ static double exchange_inside(const struct gy_cost_case *it, const struct gy_clu
     return thread_time(inside, &share);
 }
 
-/* Pieces of the vector that the plan outside has, which move inside in so many lots. */
+/* Returns the number of lots in which the outer plan's pieces move inside. */
 static double chunks_of(const struct gy_cost_case *outside)
 {
     bool whole = outside->algorithm == GY_HALVING_DOUBLING;

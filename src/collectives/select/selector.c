@@ -1,5 +1,5 @@
-/* Which algorithm: a pure function of collective, size in bytes, world size, where the ranks are, and the
- * configuration, all of which every rank shares (the configuration is compared when the world is made). */
+/* Algorithm selection: a pure function of collective, size in bytes, world size, locality and configuration. Every
+ * rank shares these; the configuration is compared when the world is made. */
 #include "collectives/select/selector.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "collectives/select/cost_cache.h"
 #include "core/log.h"
 
-/* The names of some algorithms of a collective, for a sentence. */
+/* Names of some algorithms of a collective, for an error message. */
 struct names {
     char text[256];
     size_t length;
@@ -33,7 +33,7 @@ static gyre_status fail_missing(enum gy_collective collective, const char *algor
                         gy_collective_name(collective), algorithm, names.text);
 }
 
-/* The algorithm that GYRE_ALGORITHM forces for a collective; GY_ALGORITHMS: none. */
+/* Returns the algorithm that GYRE_ALGORITHM forces for a collective; GY_ALGORITHMS: none. */
 static gyre_status forced(const char *setting, enum gy_collective collective, enum gy_algorithm *algorithm_p,
                           struct gy_error *error)
 {
@@ -86,21 +86,21 @@ enum { ALONE_CORES = 2, ALONE_VECTOR = 128 * 1024 };
 
 /* Over links. */
 enum {
-    SHORT_VECTOR = 8192, /* all of it is sent log2 N times, in half as many messages as in parts, and without a grant */
-    PAIR_VECTOR = 32 * 1024,  /* of two ranks: sends no more in one message than in two, and reduces twice as much */
-    LONG_VECTOR = 128 * 1024, /* worth a pipeline */
-    LONG_CHAIN = 1 << 20,     /* so many tiles that a chain is full most of the time; of two ranks worth a pipeline */
-    WHOLE_MOST = 1 << 20,     /* of two ranks between sockets of a host: added whole, for want of a second step */
-    SMALL_BLOCK = 1024,       /* may travel log2 N times */
+    SHORT_VECTOR = 8192, /* the whole is sent log2 N times, in half as many messages as in parts, and without a grant */
+    PAIR_VECTOR = 32 * 1024,  /* of two ranks: one message instead of two, no more bytes, but twice the reduction */
+    LONG_VECTOR = 128 * 1024, /* long enough for a pipeline */
+    LONG_CHAIN = 1 << 20,     /* keeps a chain full most of the time; of two ranks long enough for a pipeline */
+    WHOLE_MOST = 1 << 20,     /* of two ranks between sockets of a host: reduced whole, as that saves a second step */
+    SMALL_BLOCK = 1024,       /* may be sent log2 N times */
     LONG_PIECE = 65536,       /* of a vector in a ring */
-    SHORT_RING = 12288,       /* the same, where halving and doubling has no power of two to work on */
-    TINY_BLOCK = 256,         /* may travel log2 N / 2 times, and be copied as often */
-    PAIRED_BLOCK = 64,        /* so short that only the number of messages counts */
+    SHORT_RING = 12288,       /* the same if halving and doubling has no power of two */
+    TINY_BLOCK = 256,         /* may be sent log2 N / 2 times, and copied as often */
+    PAIRED_BLOCK = 64,        /* so short that only the number of messages matters */
     OVERSUBSCRIBED_VECTOR = 32 * 1024, /* sent whole along a tree */
     EAGER_PIECE = 32 * 1024,           /* sent without a grant, over TCP */
     CHAIN_RANKS = 4,
-    SHORT_CHAIN = 5,          /* ranks, through which a chain's first tile goes as soon as through a tree's branches */
-    CHAIN_SHARE = 256 * 1024, /* of a vector, for each rank of a longer chain: filling it takes little beside that */
+    SHORT_CHAIN = 5,          /* ranks: a chain this short passes the first tile as fast as a tree */
+    CHAIN_SHARE = 256 * 1024, /* bytes of a vector per rank of a longer chain: filling it then costs little */
     LINEAR_RANKS = 8,
     BRUCK_RANKS = 16
 };
@@ -110,10 +110,10 @@ static bool is_power(int number)
     return (number & (number - 1)) == 0;
 }
 
-/* What a root reduces by itself, reading all others, where the others' help costs more than it brings: of two ranks the
- * other one could take half, and the root would have to copy that instead; and where ranks share cores, others who help wait
- * for turns on them. Long vectors, too, where there are two cores: what N ranks show and what the root adds, a vector each time,
- * is as much for each of them, and help would only add what the root copies. */
+/* True if a root should reduce alone, reading all other vectors, because help costs more than it saves. Of two ranks
+ * the other could reduce half, but the root would have to copy that half. On shared cores helpers wait for time
+ * slices. This includes long vectors on two cores: N ranks publish and the root adds one vector each time, and help
+ * would add the root's copies. */
 static bool root_reduces(size_t bytes, int size, const struct gy_grouping *grouping)
 {
     return size == 2 || (grouping->oversubscribed && (grouping->cores <= ALONE_CORES || bytes <= ALONE_VECTOR));
@@ -130,21 +130,21 @@ static enum gy_algorithm choose_regions(enum gy_collective collective, size_t by
         return GY_SHM_TWO_SHOT;
     if (collective == GY_REDUCE_TO && root_reduces(bytes, size, grouping))
         return GY_SHM_ONE_SHOT;
-    /* One-shot reads everybody's whole vector; two-shot reads slices but synchronises twice. */
+    /* One-shot reads all ranks' whole vectors; two-shot reads slices but synchronises twice. */
     size_t small = size <= 2 ? 16384 : size <= 4 ? 8192 : 4096;
     return bytes <= small ? GY_SHM_ONE_SHOT : GY_SHM_TWO_SHOT;
 }
 
-/* From a root, or to it, in tiles. Each rank of a chain shares its link between one that it hears and one that it tells; the
- * ranks of two trees share theirs between four, which takes a tenth to a half longer over slow links. But the last of a chain is
- * N − 1 hops away. */
+/* True if a chain of tiles beats two trees from or to a root. In a chain each link carries one incoming and one
+ * outgoing flow; in a double tree it carries four, which takes a tenth to a half longer over slow links. But the
+ * last rank of a chain is N − 1 hops away. */
 static bool chain_pays(size_t bytes, int size, bool hosts)
 {
     return size <= CHAIN_RANKS || (hosts && (size <= SHORT_CHAIN || bytes >= (size_t)size * CHAIN_SHARE));
 }
 
-/* From how many bytes on parts beat a binomial tree, whose root sends or hears log2 N times the whole. Between hosts tiles are
- * short (tile.h), and halves need no grant. */
+/* Returns the bytes from which parts beat a binomial tree, whose root sends or receives the whole log2 N times.
+ * Between hosts tiles are short (tile.h), and halves need no grant. */
 static size_t worth_parts(int size, bool hosts)
 {
     if (hosts)
@@ -152,7 +152,7 @@ static size_t worth_parts(int size, bool hosts)
     return size == 3 ? EAGER_PIECE : LONG_PIECE;
 }
 
-/* From a root, or to it. */
+/* From or to a root. */
 static enum gy_algorithm choose_rooted(size_t bytes, int size, bool hosts)
 {
     if (size == 2)
@@ -162,16 +162,16 @@ static enum gy_algorithm choose_rooted(size_t bytes, int size, bool hosts)
     return bytes >= worth_parts(size, hosts) ? GY_DOUBLE_TREE : GY_BINOMIAL;
 }
 
-/* To a root in an order that is promised, which chains and trees of tiles do not keep. Between two hosts a binomial tree crosses
- * once. */
+/* To a root in a guaranteed order, which chains and trees of tiles do not keep. Between two hosts a binomial tree
+ * crosses once. */
 static enum gy_algorithm choose_ordered(size_t bytes, int size, int hosts)
 {
     size_t parts = size == 2 ? LONG_VECTOR : hosts == 2 ? LONG_PIECE : worth_parts(size, hosts > 1);
     return bytes >= parts ? GY_CANONICAL : GY_BINOMIAL;
 }
 
-/* Three ranks, in turns: what a ring's neighbours pass on, the third one passes on while they wait; blocks that need no grant
- * go to each owner at once. */
+/* Three ranks on shared cores: a ring forwards on the third rank while its neighbours wait; blocks that need no
+ * grant are sent to each owner directly. */
 static enum gy_algorithm choose_oversubscribed_three(enum gy_collective collective, size_t bytes)
 {
     switch (collective) {
@@ -186,8 +186,8 @@ static enum gy_algorithm choose_oversubscribed_three(enum gy_collective collecti
     }
 }
 
-/* From how many bytes on a few ranks in turns take a ring or a chain: what a turn moves is then longer than the turn.
- * SIZE_MAX: never. */
+/* Returns the bytes from which a few ranks on shared cores use a ring or a chain: moving the data then takes longer
+ * than a time slice. SIZE_MAX: never. */
 static size_t long_oversubscribed(enum gy_collective collective, int size)
 {
     switch (collective) {
@@ -200,18 +200,18 @@ static size_t long_oversubscribed(enum gy_collective collective, int size)
     }
 }
 
-/* More ranks than cores, all on one host: whoever waits for a message waits for another rank's turn on a core first, so that
- * fewer messages one after another win over fewer bytes. A ring or a chain takes N − 1 turns where two partners at a time take
- * log2 N; and a tree of two children has fewer messages than an exchange. GY_ALGORITHMS: as elsewhere. The figures are
- * perf/choice/run's. */
+/* More ranks than cores, all on one host. A rank that waits for a message first waits for another rank's time slice,
+ * so fewer sequential messages win over fewer bytes. A ring or a chain takes N − 1 time slices where pairwise
+ * exchange takes log2 N; a binary tree has fewer messages than an exchange. GY_ALGORITHMS: as elsewhere. The figures
+ * are from perf/choice/run. */
 static enum gy_algorithm choose_oversubscribed(enum gy_collective collective, size_t bytes, int size)
 {
     bool power = is_power(size), rooted = collective == GY_BROADCAST || collective == GY_REDUCE_TO;
     size_t whole = collective == GY_ALL_REDUCE || rooted ? OVERSUBSCRIBED_VECTOR : 0;
-    if (collective == GY_BARRIER || bytes <= whole) /* the root of a chain of three leaves when it has sent once */
+    if (collective == GY_BARRIER || bytes <= whole) /* the root of a chain of three is finished after one send */
         return collective == GY_BROADCAST && size == 3 ? GY_RING : GY_BINARY_TREE;
     if (rooted && size <= CHAIN_RANKS && bytes <= 2 * OVERSUBSCRIBED_VECTOR)
-        return GY_DOUBLE_TREE; /* its halves go without a grant */
+        return GY_DOUBLE_TREE; /* its halves leave without a grant */
     if (size == 3 && (whole || collective == GY_ALL_GATHER || collective == GY_REDUCE_SCATTER))
         return choose_oversubscribed_three(collective, bytes);
     if (size <= CHAIN_RANKS && bytes >= long_oversubscribed(collective, size))
@@ -226,9 +226,9 @@ static enum gy_algorithm choose_oversubscribed(enum gy_collective collective, si
     }
 }
 
-/* Ranks that are no power of two. Those beyond one would give a partner their whole vector first, and get all of it back last,
- * so that halving and doubling sends twice what others send: no choice for what is longer than its header. A ring's N − 1 steps
- * are few of few ranks; of many they are worth it for long pieces only, as for any number. */
+/* Rank counts that are no power of two. Folded ranks first send a partner their whole vector and receive the whole
+ * result, so halving and doubling sends twice the bytes of others: only for vectors not longer than a header. A
+ * ring's N − 1 steps are few for few ranks; for many they pay for long pieces only, as for any count. */
 static enum gy_algorithm choose_uneven(enum gy_collective collective, size_t bytes, int size)
 {
     bool few = size <= BRUCK_RANKS;
@@ -264,12 +264,12 @@ static enum gy_algorithm choose_links(enum gy_collective collective, enum gy_ope
         return GY_CANONICAL;
     if (!is_power(size))
         return choose_uneven(collective, bytes, size);
-    /* A ring sends 2(N−1) messages of bytes/N each, over neighbours only; halving-doubling 2·log2 N. */
+    /* A ring sends 2(N−1) messages of bytes/N each, to neighbours only; halving-doubling 2·log2 N. */
     return bytes >= (size_t)size * LONG_PIECE ? GY_RING : GY_HALVING_DOUBLING;
 }
 
-/* Over several hosts with more than one rank on some: less has to go between them than a plan that knows no hosts sends,
- * 2(G − 1) vectors in all instead of up to 2(N − 1), and in fewer messages one after another. GY_ALGORITHMS: not worth it. */
+/* Several hosts, more than one rank on some. A hierarchical plan sends 2(G − 1) vectors between hosts instead of up
+ * to 2(N − 1), in fewer sequential messages. GY_ALGORITHMS: no gain. */
 static enum gy_algorithm choose_groups(const struct gy_grouping *grouping, enum gy_collective collective, size_t bytes)
 {
     size_t pieces = (size_t)grouping->groups * (size_t)grouping->smallest, slice = bytes / (size_t)grouping->smallest;
@@ -280,12 +280,14 @@ static enum gy_algorithm choose_groups(const struct gy_grouping *grouping, enum 
     case GY_ALL_REDUCE:
         if (bytes <= SHORT_VECTOR)
             return GY_ALGORITHMS;
-        /* Two groups swap the same bytes by either plan; a ring's lots took a third longer over slow links, one behind another. */
+        /* Two groups exchange the same bytes by either plan; a ring's lots, one after another, took a third longer
+         * over slow links. */
         if (grouping->groups == 2 && bytes < 2 * LONG_CHAIN)
             return GY_HIERARCHICAL_HALVING;
         return bytes >= (few ? 1 : pieces) * piece ? GY_HIERARCHICAL : GY_HIERARCHICAL_HALVING;
     case GY_ALL_GATHER:
-        /* What is no power of two folds pairs, each inside a host: two messages more there, and fewer between hosts than Bruck's. */
+        /* Without a power of two, pairs inside a host are folded: two messages more there, but fewer between hosts
+         * than Bruck's. */
         if (bytes <= PAIRED_BLOCK && grouping->paired)
             return GY_HALVING_DOUBLING;
         return bytes > SMALL_BLOCK ? GY_HIERARCHICAL : GY_ALGORITHMS;
@@ -301,9 +303,9 @@ static enum gy_algorithm choose_groups(const struct gy_grouping *grouping, enum 
     }
 }
 
-/* Two ranks of a host. A vector from one to the other goes in two halves, which need no grant where the whole of it would. Where
- * sockets are all that there is, the whole needs none to where halves would need one; and what both add goes whole: one step instead
- * of two, while adding twice as much takes less. */
+/* Two ranks of a host. A vector from one to the other is sent in two halves, which need no grant if the whole would.
+ * With sockets only, the whole needs no grant up to the size where halves would need one. An all_reduce then
+ * exchanges whole vectors: one step instead of two, while reducing twice as much takes less time. */
 static enum gy_algorithm choose_pair(const struct gyre_comm *comm, enum gy_collective collective, size_t bytes)
 {
     bool pair = comm->size == 2 && comm->region < 0 && comm->grouping.of && comm->grouping.groups == 1;
@@ -318,8 +320,8 @@ static enum gy_algorithm choose_pair(const struct gyre_comm *comm, enum gy_colle
     }
 }
 
-/* Blocks with places of their own travel one by one; those of reduce_scatter lie side by side. Of all_to_all no rank
- * knows the longest that there is, which regions ask for. */
+/* True for algorithms that serve the v-forms. Blocks with displacements are sent one by one; those of reduce_scatter
+ * are contiguous. In all_to_all no rank knows the longest block, which regions need. */
 bool gy_algorithm_takes_counts(enum gy_collective collective, enum gy_algorithm algorithm)
 {
     if (collective == GY_ALL_TO_ALL)
@@ -359,7 +361,7 @@ static const char *const orders[] = {[GY_ORDER_ANY] = "",
                                      [GY_ORDER_RANKS] = " in rank order, as the operation does not commute",
                                      [GY_ORDER_CANONICAL] = " in canonical order"};
 
-/* Nothing is taken instead of what was asked for: the sentence says what there is. */
+/* A forced algorithm is never replaced: the error message lists the available ones. */
 static gyre_status fail_forced(const struct gyre_comm *comm, enum gy_collective collective, bool varying,
                                enum gy_operand_order order, enum gy_algorithm choice, struct gy_error *error)
 {
@@ -387,8 +389,8 @@ gyre_status gy_select(const struct gyre_comm *comm, enum gy_collective collectiv
     return gy_select_ordered(comm, collective, varying, bytes, order, algorithm_p, error);
 }
 
-/* What is cheaper on the described cluster than the choice without it. GYRE_TUNING says nothing of orders and counts that leave few
- * algorithms to choose from. */
+/* Returns an algorithm that is cheaper on the described cluster than the choice by thresholds. GYRE_TUNING does not
+ * cover orders and counts, which leave few algorithms. */
 static enum gy_algorithm choose_tuned(const struct gyre_comm *comm, enum gy_collective collective, size_t bytes,
                                       enum gy_algorithm otherwise)
 {
@@ -406,8 +408,7 @@ static enum gy_algorithm choose_tuned(const struct gyre_comm *comm, enum gy_coll
     return gy_tuned_choose(comm->tuned, collective, bytes, allowed, otherwise);
 }
 
-/* Does GYRE_TUNING describe what a choice between these algorithms hangs on? It gives every rank a core, and says nothing of groups
- * that are no hosts. */
+/* True if GYRE_TUNING describes what the choice depends on. It assumes a core per rank, and groups that are hosts. */
 static bool is_described(const struct gyre_comm *comm, enum gy_collective collective)
 {
     bool nested = comm->region < 0 && gy_grouping_nested(&comm->grouping);
@@ -415,7 +416,7 @@ static bool is_described(const struct gyre_comm *comm, enum gy_collective collec
            !(comm->region >= 0 && comm->grouping.oversubscribed);
 }
 
-/* By thresholds. */
+/* Selection by thresholds. */
 static enum gy_algorithm choose(const struct gyre_comm *comm, enum gy_collective collective, bool any, size_t bytes,
                                 enum gy_operand_order order)
 {
@@ -432,7 +433,7 @@ static enum gy_algorithm choose(const struct gyre_comm *comm, enum gy_collective
                              : choose_links(collective, order, bytes, comm->size, comm->grouping.hosts);
 }
 
-/* What nothing forces. */
+/* Selection without a forced algorithm. */
 static gyre_status select_usable(const struct gyre_comm *comm, enum gy_collective collective, bool varying,
                                  size_t bytes, enum gy_operand_order order, enum gy_algorithm *algorithm_p,
                                  struct gy_error *error)
