@@ -1,11 +1,10 @@
-/* The header of a frame on the wire: 64 bytes, little-endian, fixed offsets, whatever the machine.
+/* The header of a frame on the wire: 64 bytes, little-endian, fixed offsets, on any machine.
  *
  *    0 magic u16 | 2 version u8 | 3 kind u8 | 4 epoch u32 | 8 comm u32 | 12 bytes u32 | 16 sequence u64 | 24 value u64
  *   32 count u64 | 40 root u32  | 44 lane u16 | 46 collective u8 | 47 dtype u8 | 48 op u8 | 49 flags u8
  *   50 algorithm u8 | 51 credit u8 | 52 pace 2 times u16 | 56 taken u64
  *
- * Both directions are pure functions. Whatever decode lets through has a length that was bounded and a kind that
- * exists. */
+ * Both directions are pure functions. A decoded frame has a bounded length and a valid kind. */
 #include <endian.h>
 #include <stddef.h>
 #include <string.h>
@@ -16,7 +15,7 @@ _Static_assert(offsetof(struct gy_frame, sequence) == 16 && offsetof(struct gy_f
                    offsetof(struct gy_frame, algorithm) == 50,
                "the fields lie where the wire has them");
 
-/* Between this machine's order of bytes and the wire's; its own inverse. */
+/* Converts between the machine's byte order and the wire's; its own inverse. */
 static struct gy_frame turned(struct gy_frame frame)
 {
     frame.magic = htole16(frame.magic);

@@ -7,7 +7,7 @@
 
 #include "core/log.h"
 
-/* Behind `before`, or NULL: as the first. */
+/* Inserts after `before`; NULL: as the first. */
 static void insert(struct gy_link *link, struct gy_frame_out *before, struct gy_frame_out *frame)
 {
     assert(frame->header.bytes <= GY_FRAME_MAX && !frame->queued);
@@ -170,7 +170,7 @@ void gy_transport_conceal_nothing(void *instance, void *exposed)
     (void)instance, (void)exposed;
 }
 
-/* The peer's end is told otherwise. */
+/* Nothing to check: the peer's end is reported otherwise. */
 void gy_transport_check_nothing(struct gy_link *link, int64_t timeout)
 {
     (void)link, (void)timeout;
@@ -182,7 +182,7 @@ bool gy_transport_lends_nothing(const struct gy_link *link, const struct gy_fram
     return false;
 }
 
-/* Nobody who was given nothing asks. */
+/* Never called: nothing was exposed through this transport. */
 void gy_transport_access_nothing(struct gy_link *link, struct gy_access *access)
 {
     (void)access;

@@ -1,11 +1,10 @@
-/* What every link has, whatever carries it: a peer, a queue of outgoing frames, the frame that is arriving, and one
- * failure.
+/* The parts common to all links: a peer, a queue of outgoing frames, the frame being received, and one failure.
  *
  *   post --> [first ... last] --> wire        the queue is threaded through the frames: posting allocates nothing
- *   wire --> inbound.frame, inbound.place --> sink.arrived
+ *   wire --> inbound.frame, inbound.place --> handler.arrived
  *
- * A failure found while posting is kept and told to the receive handler at the next progress, because the receive handler must not be entered
- * from its own post. */
+ * A failure found while posting is stored and reported by the next progress call, because the receive handler must
+ * not be entered from its own post. */
 #ifndef GY_TRANSPORT_LINK_H
 #define GY_TRANSPORT_LINK_H
 
@@ -13,8 +12,8 @@
 
 enum gy_link_state {
     GY_LINK_OPEN,
-    GY_LINK_FAILED, /* error is filled, the receive handler does not know yet */
-    GY_LINK_DEAD,   /* the receive handler knows; nothing moves any more */
+    GY_LINK_FAILED, /* error is filled, not yet reported to the receive handler */
+    GY_LINK_DEAD,   /* reported to the receive handler; nothing moves any more */
 };
 
 /* First member of every transport's own link. Touched only by the driving thread. */
@@ -22,43 +21,44 @@ struct gy_link {
     int peer;
     enum gy_link_state state;
     struct gy_frame_out *first, *last;
-    const struct gy_frame_out *kept; /* in that queue: the rest of what send_short took; NULL: nothing */
-    bool
-        more; /* the receive handler is given a frame, and behind that others have come, which it gets in this progress, too */
+    const struct gy_frame_out *kept; /* in that queue: the rest of what send_short accepted; NULL: nothing */
+    bool more;                       /* more frames follow the one being delivered, in the same progress call */
     struct {
         bool active; /* header seen, payload not complete */
         struct gy_frame frame;
         unsigned char *place;
-        size_t got;   /* shm, rdma: padding, too */
-        bool dropped; /* whose it was is gone: read to its end, as the stream has it, and then forgotten */
+        size_t got;   /* shm, rdma: padding included */
+        bool dropped; /* its owner is gone: the rest is read from the stream and discarded */
     } inbound;
     struct gy_error error;
 };
 
 void gy_link_push(struct gy_link *link, struct gy_frame_out *frame);
-/* Before the payloads behind the first `begun` frames; never before a frame without one. */
+/* Inserts before the payloads after the first `begun` frames; never before a frame without a payload. */
 void gy_link_push_ahead(struct gy_link *link, struct gy_frame_out *frame, size_t begun);
-/* Takes the first frame off the queue and gives it back to its owner: not touched afterwards. */
+/* Removes the first frame from the queue and returns it to its owner: not touched afterwards. */
 void gy_link_complete_first(struct gy_link *link);
 
-/* Asks the receive handler where the payload goes and opens `inbound`. false: the link failed. */
+/* Asks the receive handler for the payload's place and opens `inbound`. Returns false if the link failed. */
 bool gy_link_inbound_begin(struct gy_link *link, const struct gy_receive_handler *handler,
                            const struct gy_frame *frame);
-/* The payload is complete: tells the sink. false: the receive handler refused and the link is dead. */
+/* The payload is complete: tells the receive handler. Returns false if the handler refused; then the link is dead. */
 bool gy_link_inbound_end(struct gy_link *link, const struct gy_receive_handler *handler);
-/* The receive handler takes back the place that it gave. What has come and what is still to come of the payload goes to `memory`, which is
- * large enough for all of it, until the next one begins; the receive handler does not hear of this one. A seal is checked all the same. */
+/* The receive handler revokes the place that it gave. Received and remaining bytes of the payload go to `memory`,
+ * which has room for all of it, until the next payload begins. The handler is not told of this one. A seal is still
+ * checked. */
 void gy_link_inbound_drop(struct gy_link *link, unsigned char *memory);
-/* The same without place(), from memory that the transport owns. */
+/* The same without place(), from the transport's memory. */
 bool gy_link_arrived(struct gy_link *link, const struct gy_receive_handler *handler, const struct gy_frame *frame,
                      const void *payload);
 
-/* Notes the failure, the first one wins. Not logged as an error: whether a closed link is one is decided above. */
+/* Records the failure; the first one wins. Not logged as an error: the layer above decides whether a closed link is
+ * one. */
 void gy_link_fail(struct gy_link *link, gyre_status status, const char *format, ...) GY_PRINTF(3, 4);
-/* Tells the receive handler about a failure that it does not know; true if it did. */
+/* Reports a new failure to the receive handler; returns true if there was one. */
 bool gy_link_report(struct gy_link *link, const struct gy_receive_handler *handler);
 
-/* Slots for transports that have nothing special to say. */
+/* Operations for transports without special behaviour. */
 bool gy_transport_always_available(char *why, size_t why_bytes);
 void gy_transport_know_nothing(void *instance, const void *memory, size_t bytes);
 void gy_transport_forget_nothing(void *instance, const void *memory);

@@ -1,4 +1,5 @@
-/* The link to oneself: a queue. A posted frame is handed to the receive handler, payload in place, at the next progress. */
+/* The link of a rank to itself: a queue. The next progress call hands a posted frame to the receive handler, payload
+ * in place. */
 #include "core/mem.h"
 #include "transport/link.h"
 
@@ -59,7 +60,7 @@ static bool self_progress(struct gy_link *link)
         /* The receive handler may post from here: that appends and leaves the head alone. */
         if (!gy_link_arrived(link, handler, &header, header.bytes ? frame->payload : NULL))
             break;
-        if (link->first == frame) /* unless the receive handler closed us */
+        if (link->first == frame) /* unless the receive handler closed this link */
             gy_link_complete_first(link);
         moved = true;
     }
@@ -84,7 +85,7 @@ static void self_close(void *instance)
     self->link.state = GY_LINK_DEAD;
 }
 
-/* Nothing is ever on its way: what is queued is delivered by progress, in the caller's own thread. */
+/* Nothing is in flight: progress delivers queued frames in the caller's own thread. */
 static void self_stop(void *instance)
 {
     (void)instance;

@@ -1,5 +1,5 @@
-/* Chunks that have arrived, put in the order of the stream, and the headers that short frames leave out (header_elision.c). See
- * rdma/internal.h. Calls no sink. */
+/* Orders arrived chunks in the stream, and restores the headers that short frames omit (header_elision.c). See
+ * rdma/internal.h. Calls no receive handler. */
 #include "transport/rdma/internal.h"
 
 void gy_rdma_violated(struct gy_rdma_link *link, const struct gy_rdma_path *path, const char *what)
@@ -18,7 +18,7 @@ bool gy_rdma_take_credit(struct gy_rdma_link *link, const struct gy_rdma_path *p
     return true;
 }
 
-/* The frame at in_tail is not the only one any more: its header goes to where the others have theirs. */
+/* The frame at in_tail is no longer the only one: its header is written to its place in the ring. */
 static void write_down(struct gy_rdma_link *link)
 {
     if (link->recalled)
@@ -26,7 +26,8 @@ static void write_down(struct gy_rdma_link *link)
     link->recalled = false;
 }
 
-/* The chunk at `start` of the stream, behind all others, has come: takes or keeps the header at its beginning. False: there is none. */
+/* The chunk at `start` of the stream, the last one, has arrived: uses or stores the header at its beginning. False:
+ * there is none. */
 static bool recall(struct gy_rdma_link *link, uint64_t start, uint32_t immediate)
 {
     unsigned char *place = link->ring + (start & link->in_mask);
@@ -35,7 +36,7 @@ static bool recall(struct gy_rdma_link *link, uint64_t start, uint32_t immediate
     write_down(link);
     if (immediate & GY_RDMA_REMEMBER)
         return gy_frame_decode(place, kept);
-    /* Its payload is as long as the chunk is, and in one piece. */
+    /* Its payload has the chunk's length and is contiguous. */
     if (kept->epoch == 0 || gy_rdma_padded(kept->bytes) != (uint64_t)(immediate & GY_RDMA_UNITS) * 64 ||
         (start & link->in_mask) + gy_rdma_padded(kept->bytes) > link->in_mask + 1)
         return false;
@@ -46,7 +47,7 @@ static bool recall(struct gy_rdma_link *link, uint64_t start, uint32_t immediate
     return true;
 }
 
-/* The stream goes on as far as there is no gap. */
+/* Advances the stream up to the first gap. */
 void gy_rdma_stream_on(struct gy_rdma_link *link, const struct gy_rdma_path *path)
 {
     uint32_t *place, immediate;
@@ -69,7 +70,7 @@ void gy_rdma_stream_on(struct gy_rdma_link *link, const struct gy_rdma_path *pat
     }
 }
 
-/* Chunk number `arrived` of its path is there: of the stream, number arrived · n + q. */
+/* Chunk number `arrived` of its path is here: number arrived · n + q of the stream. */
 void gy_rdma_chunk_arrived(struct gy_rdma_link *link, struct gy_rdma_path *path, uint32_t immediate)
 {
     uint64_t paths = (uint64_t)link->paths, q = (uint64_t)(path - link->path);
@@ -98,7 +99,7 @@ void gy_rdma_chunk_arrived(struct gy_rdma_link *link, struct gy_rdma_path *path,
     gy_rdma_stream_on(link, path);
 }
 
-/* Most are the only thing there: then nothing is to be put in order, written down or taken back. */
+/* Usually it is the only frame: then nothing is reordered, written down or pulled back. */
 void gy_rdma_silent_arrived(struct gy_rdma_link *link, uint32_t immediate)
 {
     struct gy_rdma_path *path = &link->path[0];

@@ -1,12 +1,12 @@
-/* From an authenticated socket to a pair of ranks joined by queue pairs. The higher rank has dialled.
+/* From an authenticated socket to connected queue pairs of two ranks. The higher rank has connected.
  *
  *   both:   memory, completion queues, queue pairs; INIT, receive requests ──▶ hello ──▶
  *           ◀── hello: ready to receive, ready to send ──▶ one byte "ready"
- *           ◀── "ready": the peer can receive, and what was posted meanwhile leaves
+ *           ◀── "ready": the peer can receive, and frames posted meanwhile leave
  *
- * The socket stays open and silent for the life of the link. The kernel closes it when the peer's process ends, however it
- * ends, and its keep-alive notices when the peer's host is gone: neither would a queue pair tell to one who only
- * receives. Nothing here waits: each half runs in a callback of the poller. */
+ * The socket stays open and silent for the life of the link. The kernel closes it when the peer's process ends in
+ * any way, and its keep-alive detects a lost host. A queue pair reports neither to a rank that only receives.
+ * Nothing here blocks: each half runs in a callback of the poller. */
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -47,7 +47,7 @@ static gyre_status refused(const struct gy_rdma_link *link, const struct gy_rdma
                            link->base.peer);
 }
 
-/* Memory that the peer writes into. */
+/* Allocates the ring that the peer writes into. */
 static gyre_status make_ring(struct gy_rdma_link *link, struct gy_error *error)
 {
     size_t bytes = link->rdma->env.config->rdma_ring;
@@ -67,7 +67,7 @@ static gyre_status make_ring(struct gy_rdma_link *link, struct gy_error *error)
     return GYRE_SUCCESS;
 }
 
-/* What is said about silent frames: both may be used before the peer has been heard. */
+/* Allocates the words of the silent-frame protocol: either may be used before the peer's hello arrives. */
 static gyre_status make_words(struct gy_rdma_link *link, struct gy_error *error)
 {
     struct gy_rdma_words *words = gy_alloc_aligned(PAGE, GY_RDMA_WORDS);
@@ -87,7 +87,7 @@ static gyre_status make_words(struct gy_rdma_link *link, struct gy_error *error)
     return GYRE_SUCCESS;
 }
 
-/* Memory that is sent from, as long as the peer's ring. */
+/* Allocates the send staging buffer, as long as the peer's ring. */
 static gyre_status make_staging(struct gy_rdma_link *link, struct gy_error *error)
 {
     size_t bytes = link->theirs.ring_bytes;
@@ -125,7 +125,7 @@ static gyre_status make_path(struct gy_rdma_link *link, struct gy_rdma_path *pat
     path->rail = rail_index;
     path->psn = randombytes_random() & 0xffffff;
     path->qp = rail->verbs->create_qp(rail->pd, &attr);
-    if (!path->qp && errno == EINVAL) { /* the device inlines less */
+    if (!path->qp && errno == EINVAL) { /* the device supports less inline data */
         attr.cap.max_inline_data = 0;
         path->qp = rail->verbs->create_qp(rail->pd, &attr);
     }
@@ -144,7 +144,7 @@ static gyre_status make_path(struct gy_rdma_link *link, struct gy_rdma_path *pat
     return GYRE_SUCCESS;
 }
 
-/* On failure disconnect takes back what was made. */
+/* On failure disconnect releases what was made. */
 static gyre_status make(struct gy_rdma_link *link, struct gy_error *error)
 {
     struct gy_rdma *rdma = link->rdma;
@@ -199,7 +199,7 @@ static struct gy_rdma_hello own_hello(const struct gy_rdma_link *link)
     return hello;
 }
 
-/* A fresh socket has room for all that is ever sent on it. */
+/* A new socket has room for all bytes ever sent on it. */
 static bool say(struct gy_rdma_link *link, const void *bytes, size_t count)
 {
     ssize_t sent = send(link->watch.fd, bytes, count, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -209,13 +209,13 @@ static bool say(struct gy_rdma_link *link, const void *bytes, size_t count)
     return sent == (ssize_t)count;
 }
 
-/* The device gives up after RETRIES waits of 4.096 µs · 2^n, each of which it may stretch to four times as much: together
- * less than the time after which a silent host counts as lost. Short waits also mend a lost packet sooner. */
+/* The device gives up after RETRIES waits of 4.096 µs · 2^n, each of which it may stretch fourfold. The total is
+ * less than the timeout for a silent host. Short waits also recover a lost packet sooner. */
 static uint8_t ack_timeout(const struct gy_config *config)
 {
     uint8_t n = 8;
 
-    if (config->rdma_ack_timeout > 0) /* 0 is for ever to a device: nobody may ask for that */
+    if (config->rdma_ack_timeout > 0) /* 0 means for ever to a device: not allowed */
         return (uint8_t)config->rdma_ack_timeout;
     while (n < 16 && (INT64_C(4096) << (n + 1)) * (RETRIES + 1) * 4 <= config->peer_timeout_ns)
         n++;
@@ -248,7 +248,7 @@ static int to_receive(const struct gy_rdma_link *link, const struct gy_rdma_path
                                       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
 }
 
-/* No retry for a receiver that is not ready: it always is, and if it were not, that would be a fault to be seen. */
+/* No receiver-not-ready retry: a receiver is always ready, and a violation should be reported. */
 static int to_send(const struct gy_rdma_link *link, const struct gy_rdma_path *path, const struct gy_rdma_end *end)
 {
     uint8_t own = link->rdma->rail[path->rail].most_reads;
@@ -258,7 +258,7 @@ static int to_send(const struct gy_rdma_link *link, const struct gy_rdma_path *p
         .retry_cnt = RETRIES,
         .rnr_retry = 0,
         .sq_psn = path->psn,
-        .max_rd_atomic = own < end->reads ? own : end->reads, /* it can answer so many */
+        .max_rd_atomic = own < end->reads ? own : end->reads, /* the number that the peer can answer */
     };
 
     return link->rdma->rail[path->rail].verbs->modify_qp(
@@ -274,7 +274,7 @@ static void drop_path(struct gy_rdma_link *link)
     path->qp = NULL;
 }
 
-/* Their hello is there: both ends use as many queue pairs as both have. */
+/* The peer's hello is here: both ends use the queue pairs that both have. */
 static void join(struct gy_rdma_link *link)
 {
     struct gy_error error = {.quiet = true};
@@ -310,10 +310,10 @@ static void join(struct gy_rdma_link *link)
     say(link, &(char){READY}, 1);
 }
 
-/* What the socket's end means is seen when all has been received that came before it. */
+/* The socket's end is handled after all data that arrived before it. */
 void gy_rdma_hear(struct gy_rdma_link *link)
 {
-    link->quiet = false; /* what follows from it is progress */
+    link->quiet = false; /* the rest follows in progress */
     while (link->base.state == GY_LINK_OPEN && !link->ended) {
         uint8_t surplus;
         size_t room = sizeof(link->hello) - link->hello_bytes;
@@ -327,7 +327,7 @@ void gy_rdma_hear(struct gy_rdma_link *link)
             return;
         if (link->ready && (got == 0 || errno == ECONNRESET)) {
             link->ended = gy_now();
-            gy_poller_change(link->rdma->env.poller, &link->watch, 0); /* it would be told again and again */
+            gy_poller_change(link->rdma->env.poller, &link->watch, 0); /* else it would be reported repeatedly */
             return;
         }
         if (got <= 0) {
@@ -408,5 +408,5 @@ void gy_rdma_disconnect(struct gy_rdma_link *link)
     link->words = NULL;
     gy_free(link->staging);
     link->staging = NULL;
-    /* The receive handler may be looking at the ring: it goes with the link. */
+    /* The receive handler may be reading the ring: it is freed with the link. */
 }

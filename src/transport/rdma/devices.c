@@ -1,5 +1,5 @@
-/* The choice of rails: see devices.h. A survey looks at every port of every device; what is passed over keeps its
- * reason, so that gyre-info shows the same survey that a world makes. */
+/* The choice of rails: see devices.h. A survey examines every port of every device and keeps the reason for each
+ * rejection, so gyre-info shows the same survey that a world makes. */
 #include "transport/rdma/devices.h"
 
 #include <arpa/inet.h>
@@ -15,8 +15,8 @@
 #include "core/topology.h"
 #include "transport/rdma/registration_cache.h"
 
-#define MOST_PORTS 64 /* looked at */
-#define MOST_READS 16 /* asked for or answered at once, per queue pair */
+#define MOST_PORTS 64 /* examined */
+#define MOST_READS 16 /* requested or answered concurrently, per queue pair */
 
 static const char not_integral[] = "GYRE_INTEGRITY asks for what a device that writes into memory does not do";
 
@@ -24,12 +24,12 @@ static const char not_integral[] = "GYRE_INTEGRITY asks for what a device that w
 struct candidate {
     struct ibv_device *device;
     char name[GY_RDMA_NAME];
-    char why[128]; /* not empty: passed over */
+    char why[128]; /* not empty: rejected */
     uint8_t port;
     struct ibv_port_attr attr;
     struct ibv_device_attr limits;
     struct ibv_gid_entry gid;
-    uint64_t rate; /* lanes times speed, in units of the standard's */
+    uint64_t rate; /* lanes times speed, in the standard's units */
     int distance;
 };
 
@@ -43,7 +43,7 @@ struct survey {
 
 /* ---- one port ---- */
 
-/* Does the list name this device, or this port of it ("mlx5_0" or "mlx5_0:1")? */
+/* True if the list names this device, or this port of it ("mlx5_0" or "mlx5_0:1"). */
 static bool listed(const char *list, const char *device, int port)
 {
     char with_port[GY_RDMA_NAME];
@@ -77,7 +77,7 @@ static bool is_link_local(const union ibv_gid *gid)
     return gid->raw[0] == 0xfe && (gid->raw[1] & 0xc0) == 0x80;
 }
 
-/* Higher is better, 0: of no use. Only RoCE v2 is routed, and only from addresses that are. */
+/* Higher is better, 0: unusable. Only RoCE v2 is routed, and only from routable addresses. */
 static int worth(const struct ibv_gid_entry *gid)
 {
     if (gid->gid_type != IBV_GID_TYPE_ROCE_V2 || is_zero(&gid->gid) || is_link_local(&gid->gid))
@@ -166,7 +166,8 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const struct candidate *)a)->name, ((const struct candidate *)b)->name);
 }
 
-/* Of those that are left: one kind of link, the nearest, the fastest, not too many. A list of devices settles how near. */
+/* Among the remaining ports: one kind of link, the nearest, the fastest, not too many. A list of devices overrides
+ * locality. */
 static void compare(struct survey *survey, const struct gy_config *config)
 {
     const struct candidate *best = NULL;
@@ -208,7 +209,8 @@ static void compare(struct survey *survey, const struct gy_config *config)
     }
 }
 
-/* A setting that leaves no port to be used, in the place of reasons that would only be seen without it. NULL: none does. */
+/* Returns the name of a setting that excludes all ports; it replaces reasons that matter only without it. NULL: none
+ * does. */
 static const char *ruled_out(const struct gy_config *config)
 {
     if (!gy_transport_wanted(config->transports, "rdma"))
@@ -236,14 +238,14 @@ static void keep_to_kind(struct survey *survey, uint32_t reach)
                      "its link is of another kind than was said in the meeting");
 }
 
-/* A limit of locked memory that does not allow one link passes over what was chosen; of more links the world decides, which
- * knows how many there are (rdma.c). */
+/* Rejects the chosen ports if the limit of locked memory does not allow one link. Whether it allows more links is
+ * checked by the world, which knows their number (rdma.c). */
 static void measure(struct survey *survey, const struct gy_config *config)
 {
     bool asked = config->rdma_devices[0] || !gy_transport_wanted(config->transports, "tcp");
     size_t lockable = gy_rdma_lockable();
     size_t link_bytes = (2 * config->rdma_ring + GY_RDMA_WORDS) *
-                        (size_t)survey->chosen; /* with staging, for each device */
+                        (size_t)survey->chosen; /* staging included, for each device */
 
     survey->reach = (struct gy_rdma_reach){.links = INT_MAX, .link_bytes = link_bytes};
     if (asked || link_bytes == 0 || lockable == SIZE_MAX)
@@ -263,8 +265,8 @@ static void conclude(struct survey *survey)
             survey->reach.bits |= kind_of(&survey->candidates[i]);
 }
 
-/* NULL in survey_p->candidates: `why` says the reason. `reach`: kinds that will do, 0: any, for nothing has been said. `out`: why
- * no port is to be taken, or NULL. */
+/* NULL in survey_p->candidates: `why` says the reason. `reach`: permitted kinds; 0: any, as nothing has been
+ * published. `out`: the reason to reject all ports, or NULL. */
 static void survey_make(const struct gy_config *config, uint32_t reach, const char *out, struct survey *survey_p,
                         char *why, size_t why_bytes)
 {
@@ -304,7 +306,7 @@ static void survey_end(struct survey *survey)
     gy_free(survey->candidates);
 }
 
-/* "soft0 port 1, soft1 port 1"; as many as there is room for. */
+/* "soft0 port 1, soft1 port 1"; truncated to the buffer. */
 static void name_all(const struct survey *survey, char *text_p, size_t bytes)
 {
     size_t used = 0;
@@ -314,7 +316,7 @@ static void name_all(const struct survey *survey, char *text_p, size_t bytes)
         used += (size_t)snprintf(text_p + used, bytes - used, "%s%s", i > 0 ? ", " : "", survey->candidates[i].name);
 }
 
-/* A list that names something must find it: silence would be a surprise. `why`: there are no candidates at all. */
+/* Fails if a list names a device that was not found. `why`: the reason if there are no candidates at all. */
 static gyre_status check_list(const struct survey *survey, const struct gy_config *config, const char *why,
                               struct gy_error *error)
 {
@@ -395,7 +397,7 @@ fail:
     return gy_error_system(error, errno, "cannot %s RDMA device %s", what, it->name);
 }
 
-/* The reason that stands first among those passed over, if any was looked at. */
+/* Returns the first reason among rejected ports, if any was examined. */
 static void first_reason(const struct survey *survey, char *why, size_t why_bytes)
 {
     for (int i = 0; i < survey->count; i++)

@@ -1,8 +1,10 @@
-/* What devices tell: completions, asynchronous events, and that somebody takes them away.
+/* Device events: completions, asynchronous events, removal.
  *
  *   channel of a rail ──▶ the callback of rdma.c        async descriptor of a rail ──▶ device_events
- *   the kernel's own events (uevents) ──▶ removed: a device that is removed waits for its users, and tells them nothing else; its name
- *   among the verbs devices has gone by then, so nobody new finds it */
+ *   the kernel's own events (uevents) ──▶ removed
+ *
+ * A device that is removed waits for its users and sends them no other event. Its name among the verbs devices is
+ * gone by then, so no new user finds it. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -24,7 +26,7 @@ static void fail_rail(struct gy_rdma *rdma, int rail, const struct ibv_qp *only,
                 gy_rdma_fail(link, &link->path[q], status, "the device reports", event);
 }
 
-/* Whoever sleeps shall know. */
+/* Wakes a sleeping thread. */
 static void report(struct gy_rdma *rdma)
 {
     for (struct gy_rdma_link *link = rdma->links; link; link = link->next)
@@ -32,8 +34,8 @@ static void report(struct gy_rdma *rdma)
             link->rdma->progress(&link->base);
 }
 
-/* A port that is down may come up again before anybody misses it: that is kept for the sentence, and it is the request in
- * whose way it stands that fails. A queue pair or a device in error does not come back. */
+/* A port that is down may come up again unnoticed. So the event is only stored for the error message; the request
+ * that the port blocks fails. A queue pair or a device in error does not recover. */
 static void device_events(void *owner, uint32_t events)
 {
     struct gy_rdma_rail *rail = owner;
@@ -73,7 +75,7 @@ static void device_events(void *owner, uint32_t events)
     report(rdma);
 }
 
-/* "uverbs0", by which the kernel speaks of it; empty: not known. */
+/* "uverbs0", the kernel's name for it; empty: unknown. */
 static const char *kernel_name(const struct gy_rdma_rail *rail)
 {
     const char *slash = strrchr(rail->context->device->dev_path, '/');
@@ -81,7 +83,7 @@ static const char *kernel_name(const struct gy_rdma_rail *rail)
     return slash ? slash + 1 : "";
 }
 
-/* "remove@/devices/…/infiniband_verbs/uverbs0" and more lines, which do not matter. */
+/* "remove@/devices/…/infiniband_verbs/uverbs0", followed by irrelevant lines. */
 static bool tells_removal(const char *event, const struct gy_rdma_rail *rail)
 {
     const char *last = strrchr(event, '/');
@@ -106,7 +108,7 @@ static void uevents(void *owner, uint32_t events)
     report(rdma);
 }
 
-/* Without it (a name space that is told nothing) a removal goes unnoticed for as long as the device works. */
+/* Without uevents (a name space that receives none) a removal goes unnoticed while the device works. */
 static void watch_removal(struct gy_rdma *rdma)
 {
     struct sockaddr_nl address = {.nl_family = AF_NETLINK, .nl_groups = 1};

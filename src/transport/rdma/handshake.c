@@ -1,9 +1,12 @@
 /* The one message of an rdma connection, before its one byte "ready": little-endian, fixed offsets.
  *
- *    0 magic u32 | 4 version u16 | 6 queue pairs u16 | 8 ring bytes u64 | 16 words u64 | 24 secret u64 | 32 their key u32 | 28 zero bytes
- *   64 + 48·i: queue pair u32 | packet number u32 | ring u64 | key u32 | lid u16 | mtu u8 | ethernet u8 | GID 16 | reads u8 | 7 zero bytes
+ *    0 magic u32 | 4 version u16 | 6 queue pairs u16 | 8 ring bytes u64 | 16 words u64 | 24 secret u64 | 32 their key
+ *    u32
+ *   36 28 zero bytes
+ *   64 + 48·i: queue pair u32 | packet number u32 | ring u64 | key u32 | lid u16 | mtu u8 | ethernet u8 | GID 16
+ *              | reads u8 | 7 zero bytes
  *
- * Both directions are pure; whatever is let through has lengths and numbers that were bounded. */
+ * Both directions are pure; decoded lengths and numbers are bounded. */
 #include <string.h>
 
 #include "net/byte_codec.h"

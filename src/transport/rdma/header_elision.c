@@ -1,23 +1,23 @@
-/* Short frames over rdma: at once, in one chunk, and from the second of a kind on without their header.
+/* Short frames over rdma: sent at once, in one chunk, and from the second of a kind on without their header.
  *
  *   sender                                             receiver
  *   first     [header][payload]   REMEMBER ──────────▶ keeps a copy of the header
- *   then              [payload]   REPEAT   ──────────▶ takes it, one sequence number on: at once, or, where other frames wait to
- *                                                      be taken, by way of the gap before the payload
+ *   then              [payload]   REPEAT   ──────────▶ uses the copy, with the next sequence number: directly, or, if
+ *                                                      other frames wait, by way of the gap before the payload
  *
- * Messages and small collectives that follow each other differ in nothing else: so 8 bytes travel as 8 and not as 72, and 4 KiB
- * fill four packets of a kilobyte and no fifth. Chunks are seen in the order of the stream, whatever the order in which queue
- * pairs deliver them, so both ends always have the same header in mind.
+ * Consecutive messages and small collectives often differ in the sequence number only. So 8 bytes are sent as 8 and
+ * not as 72, and 4 KiB fill four packets of a kilobyte and no fifth. Chunks are processed in stream order, for any
+ * order of delivery by the queue pairs, so both ends always store the same header.
  *
- * The gap is memory that the sender was granted for this chunk and leaves alone, but for a tag at its end where the frame is
- * silent (polled_write.c); nobody else writes there. That the payload is there is known from the completion that the immediate
- * makes, and of a silent one from its sum. */
+ * The gap is memory that the sender was granted for this chunk and does not write, except for a tag at its end if
+ * the frame is silent (polled_write.c). No other rank writes there. The arrival of the payload is known from the
+ * completion of its immediate; that of a silent frame from its sum. */
 #include <endian.h>
 #include <string.h>
 
 #include "transport/rdma/internal.h"
 
-/* May a frame of `length` bytes in the stream leave now, before which nothing waits? */
+/* True if a frame of `length` bytes in the stream can leave now, with nothing queued before it. */
 static bool is_free(struct gy_rdma_link *link, uint64_t length)
 {
     uint64_t size = link->out_mask + 1;
@@ -27,7 +27,7 @@ static bool is_free(struct gy_rdma_link *link, uint64_t length)
            gy_rdma_has_room(link) && link->rdma->memory.device_ranges == 0;
 }
 
-/* Is the header the one that the peer has in mind, but for the next number? From now on it is. */
+/* True if the header equals the peer's stored one with the next sequence number. Updates the stored one. */
 static bool follows(struct gy_frame *model, const struct gy_frame *header)
 {
     model->sequence++;
@@ -57,7 +57,7 @@ static void send_loudly(struct gy_rdma_link *link, const struct gy_frame *header
 
     if (!bare)
         gy_frame_encode(header, place);
-    if (bare && in_itself) /* taken by the post itself: from where it lies */
+    if (bare && in_itself) /* inline data: copied by the post itself */
         piece.addr = (uintptr_t)payload;
     else if (header->bytes > 0)
         memcpy(place + GY_FRAME_BYTES, payload, header->bytes);
@@ -76,6 +76,6 @@ bool gy_rdma_send_short(struct gy_link *base, const struct gy_frame *header, con
         gy_rdma_send_silent(link, payload, header->bytes);
     else
         send_loudly(link, header, payload, bare);
-    /* A failure is told by the next progress, as of any other frame. */
+    /* A failure is reported by the next progress, as for any other frame. */
     return true;
 }
