@@ -1,28 +1,30 @@
-/* Short frames that nobody is told of: the receiver finds them in its memory, for as long as it says that it looks.
+/* Short frames without notification: the receiver finds them by polling its memory, while it advertises that it
+ * polls.
  *
- *   loud     write with immediate                            ──▶ takes a receive request, makes a completion, wakes a sleeper
- *   silent   write of [sum | number | immediate][payload]    ──▶ lies in the ring, where the stream goes on, and that is all
+ *   loud     write with immediate                            ──▶ takes a receive request, makes a completion, wakes
+ *   silent   write of [sum | number | immediate][payload]    ──▶ lies in the ring, at the end of the stream
  *                     the last 16 bytes of the header's gap
  *
- * Chunks are numbered through, whichever kind they are, so frames stay in order: what comes loudly on a queue pair is told
- * after all that was written before is in memory. Only links of one queue pair do this, for only there is that so.
+ * Both kinds share one numbering, so frames stay in order: a loud chunk on a queue pair is reported after all
+ * earlier writes are in memory. That holds on a single queue pair only, so only links of one use silent frames.
  *
- * Is it there as a whole? A device may write in any order (rings are registered so), and soft-RoCE copies with the kernel's
- * memcpy, backwards at times; neither a last byte nor both ends prove what lies between. So the sum is one of 64 bits of all
- * bytes, number and immediate among them, begun from a secret that the receiver has drawn for this link: of what lay there
- * before, an old frame or bytes that a program has sent, one in 2^64 would pass for the awaited one. A byte that has come does
- * not change again before its credit goes back.
+ * Completeness: a device may write in any order (rings are registered so), and soft-RoCE copies with the kernel's
+ * memcpy, backwards at times. Neither a last byte nor both ends prove what lies between. So the sum has 64 bits over
+ * all bytes, number and immediate included, seeded by a secret that the receiver has drawn for this link. Previous
+ * contents, an old frame or a program's bytes, match with probability 2^−64. Bytes that have arrived do not change
+ * until their credit is returned.
  *
- * Who may sleep? Each end has two words that the other's device reaches (struct gy_rdma_words):
+ * Sleeping: each end has two words that the other's device accesses (struct gy_rdma_words):
  *
  *   sender, before silent chunk n   begun = n + 1;  fence;  looks?  ──▶ silent, else loud
  *   receiver, before it sleeps      write looks = 0;  behind it read begun  ──▶ all chunks up to that are here: sleep
  *
- * Both words lie in the sender's memory, and the device reads there after it has written: so, however long anything is on its
- * way, either the sender sees that nobody looks any more, or the receiver is told of the chunk and stays awake until it is
- * here. The sender's part is done by its device, whether it is inside gyre or not. tests/models/silent.pml explores this.
+ * Both words lie in the sender's memory, and the device reads there after its write. So for any delay either the
+ * sender sees that polling has stopped, or the receiver learns of the chunk and stays awake until it has arrived.
+ * The sender's part is done by its device, even if the sender is outside gyre. tests/models/silent.pml explores
+ * this.
  *
- * A receiver that has never slept, or not for OFFER short frames, offers to look; so ranks that sleep between frames pay for
+ * A receiver that has not slept for OFFER short frames offers to poll; so ranks that sleep between frames pay
  * nothing. */
 #include <endian.h>
 #include <stddef.h>
@@ -32,7 +34,7 @@
 #include "transport/rdma/checksum.h"
 #include "transport/rdma/internal.h"
 
-#define OFFER 16 /* frames that could have been silent */
+#define OFFER 16 /* loud frames that could have been silent */
 
 struct tag {
     uint64_t sum;
@@ -42,7 +44,8 @@ struct tag {
 
 _Static_assert(sizeof(struct tag) == GY_RDMA_TAG_BYTES && GY_RDMA_TAG_BYTES <= GY_FRAME_BYTES, "it fits into the gap");
 
-/* Of the tag's other fields and the payload, which lie behind it: of chunk `number`, whose upper half the tag has no room for. */
+/* Returns the sum over the tag's other fields and the payload behind it: of chunk `number`, whose upper half does
+ * not fit the tag. */
 static uint64_t sum_of(const struct tag *tag, uint32_t bytes, uint64_t secret, uint64_t number)
 {
     const unsigned char *start = (const unsigned char *)tag + sizeof(tag->sum);
@@ -65,7 +68,7 @@ bool gy_rdma_is_looked_for(struct gy_rdma_link *link)
         atomic_load_explicit(&words->looks, memory_order_relaxed) == 0)
         return false;
     atomic_store_explicit(&words->begun, htole32((uint32_t)link->chunks + 1), memory_order_relaxed);
-    gy_store_load_fence(); /* who is not seen to look any more reads `begun` after this */
+    gy_store_load_fence(); /* a peer whose `looks` was not seen cleared reads `begun` after this */
     return atomic_load_explicit(&words->looks, memory_order_relaxed) != 0;
 }
 
@@ -98,7 +101,7 @@ void gy_rdma_send_silent(struct gy_rdma_link *link, const void *payload, uint32_
 
 /* ---- the receiver ---- */
 
-/* Where the stream goes on there is room for the tag: offsets are multiples of 64. What is there may be anything. */
+/* The end of the stream has room for the tag: offsets are multiples of 64. Its contents may be anything. */
 bool gy_rdma_look(struct gy_rdma_link *link)
 {
     bool found = false;
@@ -133,7 +136,7 @@ bool gy_rdma_glance(struct gy_rdma_link *link, int times)
     return false;
 }
 
-/* Nothing waits for its completion, but `signal` does. */
+/* Posts an unawaited request; `signal` asks for a completion. */
 static bool post_word(struct gy_rdma_link *link, enum ibv_wr_opcode opcode, void *near, uint64_t far, bool signal)
 {
     struct gy_rdma_path *path = &link->path[0];
@@ -147,7 +150,7 @@ static bool post_word(struct gy_rdma_link *link, enum ibv_wr_opcode opcode, void
     return gy_rdma_post(link, path, &wr, signal);
 }
 
-/* Two requests, and the queue may be full of frames. */
+/* Room for two requests; the queue may be full of frames. */
 static bool has_room(const struct gy_rdma_link *link)
 {
     return link->ready && !link->ended && link->base.state == GY_LINK_OPEN &&
@@ -160,17 +163,17 @@ static bool tell(struct gy_rdma_link *link, bool looks)
     return post_word(link, IBV_WR_RDMA_WRITE, &link->words->said, offsetof(struct gy_rdma_words, looks), false);
 }
 
-/* The peer has been told that nobody looks: has all come that it had begun before it knew? */
+/* The peer knows that polling has stopped: true if all chunks that it had begun before have arrived. */
 static bool is_taken_back(struct gy_rdma_link *link)
 {
     gy_rdma_look(link);
     if ((int32_t)(link->path[0].finished - link->asked_for) < 0)
         return false;
     uint32_t missing = le32toh(atomic_load(&link->words->theirs)) - (uint32_t)link->next_chunk;
-    return missing == 0 || missing > GY_RDMA_CHUNKS; /* more are never on their way: that was said 2^31 chunks ago */
+    return missing == 0 || missing > GY_RDMA_CHUNKS; /* more are never in flight: the word is 2^31 chunks old */
 }
 
-/* Also where it was taken back for a sleep that did not come. */
+/* Also after polling was stopped for a sleep that did not happen. */
 void gy_rdma_offer_to_look(struct gy_rdma_link *link)
 {
     if (link->looking == GY_RDMA_LOOKS || link->repeats < OFFER || link->paths != 1 || link->rdma->asleep)

@@ -1,7 +1,8 @@
 /* Requests of an rdma link: sends, receives, credit. See rdma/internal.h.
  *
- * A completion is asked for where somebody waits for one, and once per GY_RDMA_SIGNAL requests, so that the queue drains. Receive
- * requests are posted again in batches: before the chunks that used them are credited, so that what the peer then sends finds one. */
+ * A completion is requested where it is awaited, and once per GY_RDMA_SIGNAL requests, so that the queue drains.
+ * Receive requests are reposted in batches, before the chunks that used them are credited. So the peer's next
+ * messages find one. */
 #include <endian.h>
 #include <string.h>
 
@@ -97,7 +98,8 @@ static void credited(struct gy_rdma_link *link, uint32_t chunks, uint32_t units)
     link->awaited = link->awaited && link->owed_chunks > 0;
 }
 
-/* Credit that this chunk can take along, where enough is owed to be worth new receive requests. What it uses, these are. */
+/* Returns the credit that this chunk piggybacks, if enough is owed to justify new receive requests, which replace
+ * those it uses. */
 static uint32_t credit_by_the_way(struct gy_rdma_link *link)
 {
     uint32_t chunks = (uint32_t)gy_min_size(link->owed_chunks, 63);
@@ -105,7 +107,7 @@ static uint32_t credit_by_the_way(struct gy_rdma_link *link)
 
     if (chunks < GY_RDMA_BY_THE_WAY && link->owed_bytes < (link->in_mask + 1) / 8)
         return 0;
-    gy_rdma_replenish(link); /* what is credited may be used the moment that it arrives */
+    gy_rdma_replenish(link); /* the peer may use credit on arrival */
     credited(link, chunks, units);
     return chunks << GY_RDMA_CREDIT_CHUNKS | units << GY_RDMA_CREDIT_UNITS;
 }
@@ -124,8 +126,8 @@ static bool post_credit(struct gy_rdma_link *link, struct gy_rdma_path *path, ui
     return gy_rdma_post(link, path, &wr, signal);
 }
 
-/* Where the queue is full every progress tries again, and a sleeper is woken by the completion that makes room. It hardly ever is:
- * chunks without credit, credits under way and requests whose end is not known yet come to about 100 of its 144. */
+/* If the queue is full, every progress call retries, and the completion that makes room wakes a sleeper. It is
+ * rarely full: chunks without credit, credits in flight and unfinished requests total about 100 of its 144. */
 void gy_rdma_give_back(struct gy_rdma_link *link)
 {
     struct gy_rdma_path *path = &link->path[0];
@@ -134,7 +136,7 @@ void gy_rdma_give_back(struct gy_rdma_link *link)
         path->posted - path->finished >= GY_RDMA_SENDS)
         return;
     uint32_t chunks = (uint32_t)gy_min_size(link->owed_chunks, 127), units = (uint32_t)(link->owed_bytes / 64);
-    gy_rdma_replenish(link); /* what is credited may be used the moment that it arrives */
+    gy_rdma_replenish(link); /* the peer may use credit on arrival */
     if (link->base.state == GY_LINK_OPEN && post_credit(link, path, chunks, units, false))
         credited(link, chunks, units);
 }

@@ -1,11 +1,11 @@
-/* Links over RDMA: reliable connections of InfiniBand or RoCE v2, one set of queue pairs per pair of ranks, made when
- * first wanted. The picture is in rdma/internal.h; here are the table and the sleep.
+/* Links over RDMA: reliable connections of InfiniBand or RoCE v2, one set of queue pairs per pair of ranks, made on
+ * first use. The picture is in rdma/internal.h; here are the operations table and sleeping.
  *
- * Who can be reached was said in the meeting (gy_member.reach), so both sides know without asking whether they are joined
- * this way; where one has no device the next transport serves, TCP, and the log says so once.
+ * The bootstrap exchanges each rank's kinds of device (gy_member.reach), so both ends know without messages whether
+ * they are joined by RDMA. If one has no device the next transport, TCP, is used, and the log says so once.
  *
- * Sleeping: arm asks every completion queue for an event and then looks at the queue once more; what came before the
- * question is seen then, what comes after it makes the channel readable, which is in the context's poller. */
+ * Sleeping: arm requests an event from every completion queue and then polls the queue once more. A completion
+ * before the request is seen then; a later one makes the channel readable, which is in the context's poller. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -20,14 +20,14 @@
 #include "core/mem.h"
 #include "transport/rdma/internal.h"
 
-#define STOP_NS (800 * GY_MILLISECOND)    /* some of the device's own retransmissions, not just a queue */
-#define LOOKS 16                          /* at memory, in one progress */
-#define COLLECT_EVERY 8                   /* frames that were found in memory, or progresses that found none */
+#define STOP_NS (800 * GY_MILLISECOND)    /* some retransmissions of the device, not just a queue */
+#define LOOKS 16                          /* polls of memory in one progress call */
+#define COLLECT_EVERY 8                   /* frames found in memory, or progress calls that found none */
 #define END_GRACE_NS (2 * GY_MILLISECOND) /* a completion may follow the packet, and the socket's end, a little later */
 
 /* ---- progress ---- */
 
-/* Is there nothing to be done before a completion, a post or the socket asks for it? */
+/* True if there is nothing to do before a completion, a post or the socket's data. */
 static bool is_quiet(const struct gy_rdma_link *link)
 {
     return link->base.state == GY_LINK_OPEN && !link->base.first && !link->access_first && !link->ended &&
@@ -48,7 +48,7 @@ static bool advance(struct gy_rdma_link *link)
         }
         if (link->pulls_posted < link->pulls)
             gy_rdma_pull_post(link);
-        if (link->rdma->exposed) { /* by who has exposed nothing, nothing is accessed */
+        if (link->rdma->exposed) { /* a rank without exposed memory makes no accesses */
             moved |= gy_rdma_access_reap(link);
             moved |= gy_rdma_access_flush(link);
         }
@@ -56,8 +56,8 @@ static bool advance(struct gy_rdma_link *link)
     return moved;
 }
 
-/* A look at memory is cheap, one at the completion queue is not. While what comes is silent the queue has its turn now and then:
- * for what is loud, and so that it does not run over. */
+/* Polling memory is cheap, polling the completion queue is not. While frames arrive silently the queue is polled
+ * occasionally: for loud ones, and to prevent its overflow. */
 static bool look_and_collect(struct gy_rdma_link *link)
 {
     bool looks = link->looking != GY_RDMA_LOOKS_NOT, found = looks && gy_rdma_glance(link, LOOKS);
@@ -76,7 +76,7 @@ static bool progress(struct gy_link *base)
 
     if (base->state == GY_LINK_OPEN && link->made && link->staging) {
         moved = look_and_collect(link);
-        if (!moved && link->quiet && base->state == GY_LINK_OPEN) /* most of the looks of somebody who waits */
+        if (!moved && link->quiet && base->state == GY_LINK_OPEN) /* most polls of a waiting thread */
             return false;
         moved |= advance(link);
         gy_rdma_offer_to_look(link);
@@ -91,7 +91,7 @@ static bool progress(struct gy_link *base)
     return told || moved;
 }
 
-/* A queue that cannot be asked would let its rank sleep for ever. */
+/* A failure to arm a queue would let the rank sleep for ever. */
 static bool arm_queue(struct gy_rdma_link *link, int rail)
 {
     struct gy_rdma_queue *queue = &link->queue[rail];
@@ -106,8 +106,8 @@ static bool arm_queue(struct gy_rdma_link *link, int rail)
     return errnum == 0;
 }
 
-/* The channel of a rail is readable: completions for any link. If it is not the sleeper who takes the event, the next one is to
- * wake the sleeper all the same. */
+/* The channel of a rail is readable: completions for any link. If another thread than the sleeper takes the event,
+ * the queue is armed again so that the next one wakes the sleeper. */
 static void completions(void *owner, uint32_t events)
 {
     struct gy_rdma_rail *rail = owner;
@@ -122,7 +122,7 @@ static void completions(void *owner, uint32_t events)
         if (queue->link->rdma->asleep && !__libc_single_threaded)
             arm_queue(queue->link, (int)(rail - queue->link->rdma->rail));
         progress(&queue->link->base);
-        if (rail->completions.fd < 0) /* the receive handler closed us */
+        if (rail->completions.fd < 0) /* the receive handler closed the transport */
             return;
     }
 }
@@ -143,7 +143,7 @@ static void accepted(void *user, int rank, int fd, const struct gy_seal_keys *ke
 {
     struct gy_rdma *rdma = user;
     struct gy_rdma_link *link = find(rdma, rank);
-    (void)keys; /* what is said here protects nothing that is not there to be read in the frames of RDMA */
+    (void)keys; /* RDMA frames are not sealed, so sealing this socket would protect nothing */
     bool taken = link ? link->watch.fd >= 0 || link->base.state != GY_LINK_OPEN : rdma->parked[rank] >= 0;
 
     if (fd < 0 || rdma->closed || taken || rank <= rdma->env.world->rank) {
@@ -158,7 +158,7 @@ static void accepted(void *user, int rank, int fd, const struct gy_seal_keys *ke
     }
 }
 
-/* The dial's answer: the higher rank's half. */
+/* The connection's callback: the higher rank's half. */
 static void dialled(void *user, int rank, int fd, const struct gy_seal_keys *keys)
 {
     struct gy_rdma *rdma = user;
@@ -227,7 +227,7 @@ static void rdma_post(struct gy_link *base, struct gy_frame_out *frame)
     link->quiet = false;
     gy_link_push(base, frame);
     if (link->unsent && !link->untried)
-        return; /* what stands before it is stuck: progress goes on */
+        return; /* the frame before it is stuck: progress continues */
     if (!link->unsent)
         link->unsent = frame;
     link->untried = frame->patient || link->digesting;
@@ -235,7 +235,7 @@ static void rdma_post(struct gy_link *base, struct gy_frame_out *frame)
         gy_rdma_reap(link);
 }
 
-/* Of several, all: which of them fails nobody knows yet. */
+/* Lists all of several paths, as the failing one is not known yet. */
 static void rdma_describe(const struct gy_link *base, char *text_p, size_t bytes)
 {
     const struct gy_rdma_link *link = (const struct gy_rdma_link *)base;
@@ -248,7 +248,7 @@ static void rdma_describe(const struct gy_link *base, char *text_p, size_t bytes
 
 /* ---- the table ---- */
 
-/* Are there rails, but too little locked memory for links to all others? */
+/* True if there are rails, but too little locked memory for links to all other ranks. */
 static bool no_memory(const struct gy_rdma *rdma)
 {
     const struct gy_config *config = rdma->env.config;
@@ -256,7 +256,7 @@ static bool no_memory(const struct gy_rdma *rdma)
     return config->reach_links < rdma->env.world->size - 1;
 }
 
-/* One line when some ranks have no RDMA, so that nobody wonders at TCP's figures. */
+/* Logs one line if some ranks have no RDMA, as it explains TCP's figures. */
 static void tell_without(const struct gy_rdma *rdma, const char *why)
 {
     const struct gy_world *world = rdma->env.world;
@@ -270,7 +270,7 @@ static void tell_without(const struct gy_rdma *rdma, const char *why)
         if (!joined && first < 0)
             first = p;
     }
-    if (with == 0) /* a limit is easily raised, where anybody knows: on one host it matters to nobody */
+    if (with == 0) /* a limit is easily raised if it is known; on one host it does not matter */
         gy_log(no_memory(rdma) && world->nlocals < world->size ? GY_LOG_WARN : GY_LOG_INFO,
                "transport rdma is not used: %s", why);
     else if (!mine)
@@ -282,7 +282,7 @@ static void tell_without(const struct gy_rdma *rdma, const char *why)
                without, world->size, first);
 }
 
-/* Why this rank has said in the meeting that it has no rails. */
+/* Says why this rank has published that it has no rails. */
 static void explain(const struct gy_rdma *rdma, char *why, size_t why_bytes)
 {
     struct gy_rdma_reach reach = {0};
@@ -372,7 +372,7 @@ static bool rdma_arm(void *instance)
 
 static void rdma_disarm(void *instance)
 {
-    ((struct gy_rdma *)instance)->asleep = false; /* an event that nobody needed is taken by the next poll */
+    ((struct gy_rdma *)instance)->asleep = false; /* an event that was not needed is taken by the next poll */
 }
 
 static void rdma_close(void *instance)
@@ -397,7 +397,7 @@ static void rdma_close(void *instance)
     }
 }
 
-/* Has the peer stopped too? Then it reads nothing any more. */
+/* True if the peer has stopped, too: it reads nothing any more. */
 static bool peer_is_gone(const struct gy_rdma_link *link)
 {
     char byte;
@@ -405,14 +405,14 @@ static bool peer_is_gone(const struct gy_rdma_link *link)
     return link->watch.fd < 0 || recv(link->watch.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
-/* Unlike a socket's buffer, what is here is lost when the queue pair goes: it is kept until the peer's device has it all,
- * as long as the peer is there. True: nothing is left to wait for. */
+/* Unlike a socket's buffer, unsent data is lost with the queue pair. So the link is kept until the peer's device has
+ * all of it, while the peer exists. Returns true if nothing is left to wait for. */
 static bool stop_link(struct gy_rdma_link *link)
 {
     if (link->base.state != GY_LINK_OPEN || !link->ready || link->ended || peer_is_gone(link))
         return true;
     gy_rdma_collect(link);
-    if (link->looking != GY_RDMA_LOOKS_NOT) /* credit comes along with what lies there */
+    if (link->looking != GY_RDMA_LOOKS_NOT) /* credit arrives along with those frames */
         gy_rdma_look(link);
     gy_rdma_flush(link);
     gy_rdma_reap(link);
@@ -421,7 +421,7 @@ static bool stop_link(struct gy_rdma_link *link)
     return !link->base.first && gy_rdma_idle(link);
 }
 
-/* All of them side by side: one whose peer is stuck takes no time from the others. */
+/* All links concurrently: a stuck peer takes no time from the others. */
 static void rdma_stop(void *instance)
 {
     struct gy_rdma *rdma = instance;
@@ -447,8 +447,7 @@ static void rdma_fini(void *instance, bool forked)
 {
     struct gy_rdma *rdma = instance;
 
-    bool lost = forked && rdma->rails > 0 &&
-                gy_verbs_keep_pages(rdma->rail[0].verbs); /* a child that must not touch them */
+    bool lost = forked && rdma->rails > 0 && gy_verbs_keep_pages(rdma->rail[0].verbs); /* a child must not touch them */
 
     if (!forked)
         rdma_close(instance);
@@ -497,7 +496,7 @@ const struct gy_transport_ops gy_transport_rdma = {
     .name = "rdma",
     .dialled = true,
     .eager = GY_FRAME_SHORT,
-    .available = gy_transport_always_available, /* what there is was said in the meeting */
+    .available = gy_transport_always_available, /* the devices were published in the bootstrap */
     .open = rdma_open,
     .reaches = rdma_reaches,
     .link = rdma_link,

@@ -1,29 +1,30 @@
-/* Chunks that the receiver reads, in place of the sender's writing them: where the device is a program of this host's
- * processors, and both ends are on it (soft-RoCE between ranks of one host).
+/* Chunks that the receiver reads instead of the sender writing them. Used if the device is software on this host's
+ * processors, and both ends share it (soft-RoCE between ranks of one host).
  *
  *   sender    copies the chunk to staging, writes [address u64 | key u32] to its place in the ring, immediate: PULL
  *   receiver  reads the chunk from there to its place in its own ring ──▶ it has arrived
  *
- * There whoever posts a request moves its bytes: the sender of a write, the receiver of a read. So if every other chunk is
- * read, both processors carry a message, in half the time. Where both ranks send, both are at work as it is, and nothing is
- * gained.
+ * With soft-RoCE the rank that posts a request copies its bytes: the sender of a write, the receiver of a read. If
+ * every other chunk is read, both processors share the copy of a message, in half the time. If both ranks send, both
+ * are busy already, and nothing is gained.
  *
- * Only staging is ever read by the other: it holds what was sent to this very rank, and nothing of the program's. What is
- * read goes to the reader's own ring, at a place that it works out itself; so a peer that lies about the address has its
- * own memory read, or a request refused, which ends the link. The place in staging stays as it is until its credit is
- * back, and the frame is not given back before: whoever has been told that it was sent may go, for the peer has it. Only
- * links of one queue pair do this, where the places of all chunks are known in the order in which they are told. No frame
- * is silent while the peer reads: what is told is numbered when it is told, and a silent frame is found only in its turn. */
+ * The peer reads only staging, which holds data sent to this very rank and nothing else of the program's. Data read
+ * is stored in the reader's own ring, at a position that the reader computes. So a peer that lies about the address
+ * has its own memory read, or a request refused, which ends the link. The bytes in staging stay unchanged until
+ * their credit returns, and the frame is completed only then. A sender that was told of completion may therefore
+ * exit: the peer has the data. Only links of one queue pair do this: there all chunks' positions are known in the
+ * order of announcement. No frame is silent while the peer reads: an announced chunk is numbered on announcement,
+ * and a silent frame is found only in its turn. */
 #include <endian.h>
 #include <string.h>
 
 #include "transport/rdma/internal.h"
 
 #define SOFT_ROCE 0xffffffu
-#define AHEAD (32u << 10)  /* bytes that are written before any are read, once the peer has sent */
-#define BESIDE (16u << 20) /* bytes for which nothing is read after the peer was seen to send at the same time */
+#define AHEAD (32u << 10)  /* bytes written before any are read, once the peer has sent */
+#define BESIDE (16u << 20) /* bytes during which nothing is read after the peer was seen sending concurrently */
 
-struct note { /* at the chunk's place, until the chunk is there; little-endian */
+struct note { /* stored at the chunk's place until the chunk arrives; little-endian */
     uint64_t address;
     uint32_t key, zero;
 };
@@ -38,8 +39,8 @@ bool gy_rdma_can_pull(const struct gy_rdma_link *link)
 
 /* ---- the sender ---- */
 
-/* Who answers begins when it has all; so half a chunk goes ahead, in which another who sends at the same time is heard. If it is
- * heard while it should read, it sends beside us. */
+/* A peer that replies starts after it has received everything. So half a chunk is written first, during which a peer
+ * that sends concurrently is noticed. A peer whose data arrives while it should be reading sends concurrently. */
 void gy_rdma_pull_hear(struct gy_rdma_link *link)
 {
     bool beside = link->pulled[1].end > link->chunks_back;

@@ -1,11 +1,12 @@
 /* The receiving half of an rdma link: completions to arrivals, arrivals to frames. See rdma/internal.h.
  *
- *   collect: completion queues ──▶ counters; no receive handler is called, so that it may run at any time, before sleeping too
- *   digest:  [in_tail, in_head) of the ring ──▶ the receive handler: a frame that lies there whole is given where it lies, another is
- *            completed in the receive handler's memory, piece by piece
+ *   collect: completion queues ──▶ counters; no receive handler is called, so that it may run at any time, before
+ *   sleeping too
+ *   digest:  [in_tail, in_head) of the ring ──▶ the receive handler: a complete frame in place, another is
+ *            copied to the receive handler's memory, piece by piece
  *
- * Receive requests are posted again in batches: before the chunks that used them are credited, so that what the peer then
- * sends finds one, and at once when a credit used one, for credits have only the reserve. */
+ * Receive requests are reposted in batches, before the chunks that used them are credited, so that the peer's next
+ * messages find one. A request used by a credit message is reposted at once, as credits have only the reserve. */
 #include <endian.h>
 #include <string.h>
 
@@ -26,7 +27,7 @@ static struct gy_rdma_path *path_of(struct gy_rdma_link *link, uint32_t number, 
     return NULL;
 }
 
-/* One that was told: what was written silently before it is in memory, too. */
+/* A loud chunk: silent writes before it are in memory, too. */
 static void loud_chunk_arrived(struct gy_rdma_link *link, struct gy_rdma_path *path, uint32_t immediate)
 {
     if (link->paths == 1)
@@ -51,12 +52,12 @@ static void chunks_read(struct gy_rdma_link *link)
 static void credit_arrived(struct gy_rdma_link *link, const struct gy_rdma_path *path, uint32_t credit)
 {
     if (gy_rdma_take_credit(link, path, credit >> 25, (uint64_t)(credit & ((1u << 25) - 1)) * 64))
-        gy_rdma_replenish(link); /* the reserve is whole again, at once */
+        gy_rdma_replenish(link); /* the reserve is complete again */
 }
 
 static void failed(struct gy_rdma_link *link, const struct gy_rdma_path *path, const struct ibv_wc *wc)
 {
-    /* What is wrong with this end's own use of the device is nobody else's fault. */
+    /* Errors of this end's own use of the device are not the peer's fault. */
     static const unsigned own = 1u << IBV_WC_LOC_LEN_ERR | 1u << IBV_WC_LOC_QP_OP_ERR | 1u << IBV_WC_LOC_EEC_OP_ERR |
                                 1u << IBV_WC_LOC_PROT_ERR | 1u << IBV_WC_LOC_ACCESS_ERR | 1u << IBV_WC_FATAL_ERR;
     const struct gy_verbs *verbs = link->rdma->rail[path->rail].verbs;
@@ -86,8 +87,8 @@ static void completed(struct gy_rdma_link *link, struct gy_rdma_path *path, cons
     }
 }
 
-/* After the peer has gone, errors say no more than that: credit for what it sent last has nowhere to go, and what it sent is here.
- * They may be seen before the socket's end, which came first. */
+/* True for errors after the peer has gone: credit for its last data has no destination, and that data is here. They
+ * may be seen before the socket's end, which happened first. */
 static bool says_the_end(struct gy_rdma_link *link, const struct ibv_wc *wc)
 {
     if (wc->status != IBV_WC_SUCCESS && link->ready && !link->ended)
@@ -97,7 +98,7 @@ static bool says_the_end(struct gy_rdma_link *link, const struct ibv_wc *wc)
 
 static void take(struct gy_rdma_link *link, int rail, const struct ibv_wc *wcs, int count)
 {
-    link->quiet = false; /* also for those who only looked, before they sleep */
+    link->quiet = false; /* also after a poll without waiting, before the thread sleeps */
     for (int i = 0; i < count && link->base.state == GY_LINK_OPEN; i++) {
         struct gy_rdma_path *path = path_of(link, wcs[i].qp_num, rail);
         if (path && !says_the_end(link, &wcs[i]))
@@ -105,7 +106,7 @@ static void take(struct gy_rdma_link *link, int rail, const struct ibv_wc *wcs, 
     }
 }
 
-/* Most looks of somebody who waits find nothing: those are to be short. */
+/* Most polls of a waiting thread find nothing and must be short. */
 bool gy_rdma_collect(struct gy_rdma_link *link)
 {
     struct ibv_wc wcs[COMPLETIONS];
@@ -136,7 +137,7 @@ static void consumed(struct gy_rdma_link *link, uint64_t bytes)
     link->owed_bytes += bytes;
 }
 
-/* Copies what is there of the payload under way, padding included. */
+/* Copies available bytes of the current payload, padding included. */
 static bool digest_piece(struct gy_rdma_link *link, uint64_t available)
 {
     const struct gy_frame *frame = &link->base.inbound.frame;
@@ -154,7 +155,7 @@ static bool digest_piece(struct gy_rdma_link *link, uint64_t available)
     return gy_link_inbound_end(&link->base, &link->rdma->env.handler);
 }
 
-/* A frame is there as a whole, and its header in mind. False: the link is no more. */
+/* A frame is complete and its header stored. Returns false if the link is closed. */
 static bool digest_recalled(struct gy_rdma_link *link)
 {
     const unsigned char *payload = link->ring + ((link->in_tail + GY_FRAME_BYTES) & link->in_mask);
@@ -167,7 +168,7 @@ static bool digest_recalled(struct gy_rdma_link *link)
     return true;
 }
 
-/* A header is there. False: the link is no more. */
+/* A header is available. Returns false if the link is closed. */
 static bool digest_header(struct gy_rdma_link *link, uint64_t available)
 {
     const struct gy_receive_handler *handler = &link->rdma->env.handler;

@@ -17,7 +17,8 @@
 
 /* ---- the limit ---- */
 
-/* Whether the kernel's own capability is there: in a user name space of its own it is not, whatever a process has there. */
+/* True if the process has the capability in the initial user name space; one in a user name space of its own does
+ * not count. */
 static bool may_exceed_limit(void)
 {
     struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -42,7 +43,7 @@ size_t gy_rdma_lockable(void)
 static gyre_status refusal(const struct gy_rdma_memory *memory, const struct gy_rdma_rail *rail, size_t bytes,
                            int errnum, struct gy_error *error)
 {
-    size_t needed = memory->locked + bytes * (size_t)memory->rail_count; /* every device counts for itself */
+    size_t needed = memory->locked + bytes * (size_t)memory->rail_count; /* every device counts separately */
     size_t limit = gy_rdma_lockable();
 
     if ((errnum == ENOMEM || errnum == EAGAIN) && limit < needed)
@@ -54,8 +55,8 @@ static gyre_status refusal(const struct gy_rdma_memory *memory, const struct gy_
     return gy_error_system(error, errnum, "RDMA device %s cannot register %zu bytes", rail->name, bytes);
 }
 
-/* A device may write in any order to memory from which nothing is taken before a completion, or a sum, says what is there: some
- * buses are faster then. Not so to windows, and to a link's words: what was put there is known to be there by a read behind it. */
+/* Relaxed write order for memory that is read only after a completion or a checksum: some buses are faster then. Not
+ * for windows and a link's words, where a read behind the write proves its arrival. */
 static struct ibv_mr *register_with(const struct gy_rdma_rail *rail, void *start, size_t bytes, int access)
 {
     if ((access & IBV_ACCESS_REMOTE_READ) || !rail->verbs->reg_mr_iova2)
@@ -100,7 +101,7 @@ void gy_rdma_deregister(struct gy_rdma_memory *memory, struct ibv_mr *mr[GY_RDMA
 
 /* ---- the cache ---- */
 
-/* The first range that does not start below `start`. */
+/* Returns the index of the first range that does not start below `start`. */
 static size_t place_of(const struct gy_rdma_memory *memory, uintptr_t start)
 {
     size_t low = 0, high = memory->count;
@@ -120,7 +121,7 @@ static void discard(struct gy_rdma_memory *memory, size_t place)
     struct gy_rdma_range *range = memory->ranges[place];
 
     memory->device_ranges -= range->device;
-    if (range->registered && range->device) /* nothing of the host's was locked */
+    if (range->registered && range->device) /* no host memory was locked */
         drop_keys(memory, range->mr, memory->rail_count);
     else if (range->registered)
         gy_rdma_deregister(memory, range->mr, range->end - range->start);
@@ -130,7 +131,7 @@ static void discard(struct gy_rdma_memory *memory, size_t place)
             (memory->count - place) * sizeof(struct gy_rdma_range *));
 }
 
-/* The same range is there already: one more announcement of it. */
+/* Announces an existing range once more; false: there is none. */
 static bool announce_again(struct gy_rdma_memory *memory, uintptr_t from, size_t bytes)
 {
     for (size_t i = place_of(memory, from); i < memory->count && memory->ranges[i]->start == from; i++) {
@@ -143,7 +144,7 @@ static bool announce_again(struct gy_rdma_memory *memory, uintptr_t from, size_t
     return false;
 }
 
-/* A range that was not there, announced once; NULL: out of memory. */
+/* Inserts a new range, announced once; NULL: out of memory. */
 static struct gy_rdma_range *insert(struct gy_rdma_memory *memory, uintptr_t from, size_t bytes)
 {
     size_t place = place_of(memory, from);
@@ -229,7 +230,7 @@ void gy_rdma_memory_remove(struct gy_rdma_memory *memory, const void *start)
         discard(memory, place);
 }
 
-/* By nobody but our own device. Memory that the program may not write is registered for reading. */
+/* For access by the own device only. Memory that the program may not write is registered for reading. */
 static bool register_range(struct gy_rdma_memory *memory, struct gy_rdma_range *range, struct gy_error *error)
 {
     void *start = (void *)range->start;
@@ -242,7 +243,7 @@ static bool register_range(struct gy_rdma_memory *memory, struct gy_rdma_range *
     return gy_rdma_register(memory, start, bytes, 0, range->mr, error) == GYRE_SUCCESS;
 }
 
-/* Ranges may overlap or lie in each other: those that start nearest below are tried first, a few of them. */
+/* Ranges may overlap or be nested: a few of those that start nearest below are tried first. */
 struct gy_rdma_range *gy_rdma_memory_find(struct gy_rdma_memory *memory, const void *start, size_t bytes)
 {
     uintptr_t from = (uintptr_t)start;

@@ -1,15 +1,15 @@
-/* One-sided access by devices: a rank exposes memory, the others write and read it, and its processor has no part in that.
+/* One-sided access by devices: a rank exposes memory; the others write and read it without its processor.
  *
  *   expose:  registration ──▶ key (address, one number per rail) ──▶ told to the others by the layer above
- *   put:     pieces in turn over the queue pairs, RDMA WRITE; from announced memory where it lies, other memory by way of
- *            the pool, and what fits into a request goes with it
+ *   put:     pieces in turn over the queue pairs, RDMA WRITE; from announced memory where it lies, other memory by way
+ *            of the pool, and what fits into a request goes with it
  *   get:     the same with RDMA READ, into announced memory or by way of the pool
  *   settle:  a read of one byte behind the writes of each queue pair
  *
- * An access is done when the device has said so of each of its pieces: a written piece has been acknowledged by the peer's
- * device then, and a read one is here. That an acknowledged write is in memory, and not on its way there, only a read behind
- * it proves, which may not pass it on the peer's bus; hence settle. The pool is registered once, when memory is first
- * exposed, so an access allocates and registers nothing but announced memory at its first use. */
+ * An access is done when the device has completed all its pieces: a written piece has been acknowledged by the
+ * peer's device, and a read one is here. An acknowledged write may still be on its way to memory. Only a read behind
+ * it, which may not pass it on the peer's bus, proves its arrival; hence settle. The pool is registered once, when
+ * memory is first exposed. So an access allocates nothing, and registers only announced memory at its first use. */
 #include <string.h>
 
 #include "core/log.h"
@@ -20,7 +20,7 @@
 #define PIECE (256u << 10)
 #define POOL_BYTES ((size_t)GY_RDMA_SLOTS * GY_RDMA_SLOT)
 
-/* ---- what others may reach ---- */
+/* ---- what other ranks may access ---- */
 
 struct gy_rdma_exposed {
     struct gy_rdma_exposed *next;
@@ -152,7 +152,7 @@ static bool post_piece(struct gy_rdma_link *link, struct gy_rdma_piece *piece, i
     return posted;
 }
 
-/* Where the next piece goes to or comes from on this side. False: the pool is empty. */
+/* Chooses the next piece's local memory. Returns false if the pool is empty. */
 static bool place_piece(struct gy_rdma_link *link, struct gy_rdma_piece *piece, int number, struct ibv_sge *sge_p,
                         unsigned *flags_p)
 {
@@ -211,7 +211,7 @@ static bool advance_data(struct gy_rdma_link *link, struct gy_access *access, st
                       &sge, flags);
 }
 
-/* access->posted counts queue pairs; one that has written nothing since has nothing to settle. */
+/* access->posted counts queue pairs; one without writes since the last settle is skipped. */
 static bool advance_settle(struct gy_rdma_link *link, struct gy_access *access, struct gy_rdma_piece *piece)
 {
     struct gy_rdma_path *path = &link->path[access->posted];

@@ -1,10 +1,9 @@
 /* The sending half of an rdma link: frames to chunks, chunks to queue pairs, credits back. See rdma/internal.h.
  *
- * Staging mirrors the peer's ring: what lies at an offset here goes to the same offset there. So a place in staging is
- * free again when the peer has consumed what it wrote there, which its credits say, and no completion is needed for it.
- * (A repeated packet reads staging after that; the peer's device has had it already and drops it.) Completions are
- * asked for where somebody waits for one, a payload in announced memory, and once per GY_RDMA_SIGNAL requests, so that
- * the queue drains. */
+ * Staging mirrors the peer's ring: bytes at an offset go to the same offset there. So a place in staging is free
+ * when the peer has consumed what was written there, which its credits report; no completion is needed. (A repeated
+ * packet reads staging after that; the peer's device already has it and drops it.) Completions are requested for
+ * payloads in announced memory, which are awaited, and once per GY_RDMA_SIGNAL requests, so that the queue drains. */
 #include <endian.h>
 #include <string.h>
 
@@ -12,15 +11,15 @@
 
 /* ---- chunks ---- */
 
-/* A chunk in the making: bytes from staging, then at most one piece of a payload where it lies. */
+/* A chunk being built: bytes from staging, then at most one piece of a payload sent in place. */
 struct chunk {
     uint64_t start;              /* in the stream */
     uint64_t length;             /* padding included */
     uint64_t staged, borrowed;   /* bytes on the wire from either */
     const void *payload;         /* of the borrowed piece */
-    struct gy_rdma_range *range; /* where it lies */
-    bool ends;                   /* a frame that borrows ends here */
-    bool pulled;                 /* the receiver is to read it: all of it is staged, and of one frame */
+    struct gy_rdma_range *range; /* its registered range */
+    bool ends;                   /* a frame sent in place ends here */
+    bool pulled;                 /* the receiver reads it: all of it is staged, and of one frame */
 };
 
 static struct gy_rdma_direct *newest_direct(struct gy_rdma_link *link)
@@ -28,7 +27,8 @@ static struct gy_rdma_direct *newest_direct(struct gy_rdma_link *link)
     return &link->direct[(link->direct_first + link->direct_count - 1) % GY_RDMA_DIRECT_FRAMES];
 }
 
-/* Is the frame's payload to be read from where it lies? Decided when its first byte is. False also when too many are. */
+/* Returns the range of a payload to be sent in place; decided at its first byte. NULL also if too many are in
+ * flight. */
 static struct gy_rdma_range *direct_range(struct gy_rdma_link *link, struct gy_frame_out *frame)
 {
     if (frame->sent > 0)
@@ -45,14 +45,14 @@ static struct gy_rdma_range *direct_range(struct gy_rdma_link *link, struct gy_f
     return range;
 }
 
-/* What lies in a GPU cannot be copied: it waits until one more frame may be sent from where it lies. */
+/* True if the frame must wait: GPU memory cannot be copied, and too many frames are being sent in place. */
 static bool must_wait(const struct gy_rdma_link *link, const struct gy_frame_out *frame)
 {
     return frame->sent == 0 && link->direct_count == GY_RDMA_DIRECT_FRAMES && frame->header.bytes > 0 &&
            gy_rdma_memory_is_device(&link->rdma->memory, frame->payload);
 }
 
-/* Lays out one more piece of `frame`, at most `room` bytes of the stream. False: the chunk takes no more. */
+/* Adds one more piece of `frame`, at most `room` bytes of the stream. Returns false if the chunk is full. */
 static bool lay_out(struct gy_rdma_link *link, struct chunk *chunk, struct gy_frame_out *frame, uint64_t room)
 {
     if (must_wait(link, frame))
@@ -60,7 +60,7 @@ static bool lay_out(struct gy_rdma_link *link, struct chunk *chunk, struct gy_fr
     unsigned char *to = link->staging + ((chunk->start + chunk->length) & link->out_mask);
     struct gy_rdma_range *range = direct_range(link, frame);
 
-    if (frame->sent == 0) { /* a multiple of 64 is left everywhere */
+    if (frame->sent == 0) { /* all lengths are multiples of 64 */
         gy_frame_encode(&frame->header, to);
         frame->sent = GY_FRAME_BYTES;
         chunk->length += GY_FRAME_BYTES;
@@ -87,7 +87,7 @@ static bool lay_out(struct gy_rdma_link *link, struct chunk *chunk, struct gy_fr
     return !range && !chunk->pulled;
 }
 
-/* The frame is laid out to its end, in the chunk that comes next. */
+/* The frame is added up to its end, in the next chunk. */
 static void all_posted(struct gy_rdma_link *link, struct chunk *chunk, struct gy_frame_out *frame)
 {
     if (link->direct_count > 0 && newest_direct(link)->frame == frame) {
@@ -138,12 +138,12 @@ static bool post_chunk(struct gy_rdma_link *link, const struct chunk *chunk)
         .imm_data = htobe32(gy_rdma_immediate(link, chunk->length, 0)),
         .wr.rdma = {.remote_addr = path->remote_ring + (chunk->start & link->out_mask), .rkey = path->remote_key},
     };
-    /* Somebody waits for the end of a payload; its chunks are on every path. */
+    /* The end of the payload is awaited; its chunks use every path. */
     return gy_rdma_post_chunk(link, &wr, chunk->length, chunk->ends || (chunk->borrowed && link->paths > 1));
 }
 
-/* Room for less than so much is left alone until more has come back: a chunk is a write, an acknowledgement and a receive
- * request, however short it is. The peer keeps less than a quarter of the ring to itself, so more does come. */
+/* Returns the least room for a chunk: less is left until more credit returns. A chunk of any length costs a write,
+ * an acknowledgement and a receive request. The peer withholds less than a quarter of the ring, so more does return. */
 static uint64_t worth_waiting(const struct gy_rdma_link *link)
 {
     const struct gy_frame_out *frame = link->unsent;
@@ -152,7 +152,7 @@ static uint64_t worth_waiting(const struct gy_rdma_link *link)
     return gy_min_size(gy_min_size(left, GY_RDMA_CHUNK), (link->out_mask + 1) / 4);
 }
 
-/* A frame that waited for others, and none has come, leaves as short ones do. */
+/* Sends a frame that waited for others, of which none arrived, as a short one. */
 static void send_alone(struct gy_rdma_link *link)
 {
     struct gy_frame_out *frame = link->unsent;
@@ -166,7 +166,7 @@ static void send_alone(struct gy_rdma_link *link)
         link->unsent = frame;
 }
 
-/* Is the next chunk to be read by the peer? What has come while the last one left may change that. */
+/* True if the peer should read the next chunk. Data that arrived while the last one left may change that. */
 static bool is_pulled(struct gy_rdma_link *link)
 {
     if (!gy_rdma_may_be_pulled(link))
@@ -195,8 +195,8 @@ bool gy_rdma_flush(struct gy_rdma_link *link)
     return link->chunks != before;
 }
 
-/* Have the chunks that read the payload been acknowledged? Path q carries chunks q, q + n, q + 2n …, in order; each of
- * these has asked for a completion, or, on a single path, the last of them. */
+/* True if the chunks that read the payload have been acknowledged. Path q carries chunks q, q + n, q + 2n …, in
+ * order; each of these has asked for a completion, or, on a single path, the last of them. */
 static bool is_done(const struct gy_rdma_link *link, const struct gy_rdma_direct *direct)
 {
     uint64_t paths = (uint64_t)link->paths;

@@ -1,5 +1,5 @@
-/* libibverbs, opened at run time: see verbs_table.h. Once per process, at the first call that asks; a machine without
- * devices does not even load it. */
+/* libibverbs, opened at run time: see verbs_table.h. Once per process, at the first call; not on a machine without
+ * devices. */
 #include "transport/rdma/verbs_table.h"
 
 #include <dirent.h>
@@ -27,7 +27,7 @@ static int query_gid(struct ibv_context *context, uint8_t port, uint32_t index, 
     return library_query_gid(context, port, index, entry_p, 0, sizeof(*entry_p));
 }
 
-/* The library fills what its first version knew; the rest is as if never heard of. */
+/* The library fills the fields of its first version; the rest is left unset. */
 static int (*library_query_port)(struct ibv_context *, uint8_t, struct ibv_port_attr *);
 
 static int query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr_p)
@@ -56,7 +56,7 @@ static int req_notify_cq(struct ibv_cq *cq, int solicited_only)
     return cq->context->ops.req_notify_cq(cq, solicited_only);
 }
 
-/* dlsym gives an object pointer for a function: POSIX says that the bytes may be used so. */
+/* dlsym returns an object pointer for a function; POSIX permits this use of its bytes. */
 static bool find(void *handle, const char *name, void *function_p)
 {
     void *symbol = dlsym(handle, name);
@@ -69,7 +69,7 @@ static bool find(void *handle, const char *name, void *function_p)
     return true;
 }
 
-/* What older libraries have not got. */
+/* Functions that older libraries lack. */
 static void find_optional(void *handle)
 {
     void *symbol = dlsym(handle, "ibv_is_fork_initialized");
@@ -140,7 +140,7 @@ static void load(void)
         dlclose(handle);
 }
 
-/* Devices may come and go: asked every time. */
+/* Devices may come and go: checked every time. */
 static bool kernel_has_devices(void)
 {
     DIR *folder = opendir(CLASS);

@@ -1,6 +1,7 @@
-/* The verbs that gyre uses, as a table: filled from libibverbs when it can be opened at run time, or by a test with a
- * stand-in. libgyre.so names no symbol of libibverbs, so that one binary serves machines with and without it; the inline
- * functions of its header that call through the device's own table are wrapped here, the others are looked up.
+/* The verbs that gyre uses, as a table: filled from libibverbs when it can be opened at run time, or by a test with
+ * a stand-in. libgyre.so names no symbol of libibverbs, so that one binary serves machines with and without it; the
+ * inline functions of its header that call through the device's own table are wrapped here, the others are looked
+ * up.
  *
  * Every function keeps libibverbs' contract: pointers are NULL and errno is set on failure; an int is 0 or an errno,
  * for polls and events as there stated. */
@@ -12,7 +13,7 @@
 #include "core/base.h"
 
 struct gy_verbs {
-    enum ibv_fork_status (*is_fork_initialized)(void); /* NULL: a library that cannot say */
+    enum ibv_fork_status (*is_fork_initialized)(void); /* NULL: the library lacks it */
     int (*fork_init)(void);
     struct ibv_device **(*get_device_list)(int *count_p);
     void (*free_device_list)(struct ibv_device **list);
@@ -32,7 +33,7 @@ struct gy_verbs {
     /* The same with flags that a device may ignore, at the address where it lies. */
     struct ibv_mr *(*reg_mr_iova2)(struct ibv_pd *pd, void *memory, size_t bytes, uint64_t address, unsigned access);
     struct ibv_mr *(*reg_dmabuf_mr)(struct ibv_pd *pd, uint64_t offset, size_t bytes, uint64_t address, int fd,
-                                    int access); /* NULL: a library that has not got it */
+                                    int access); /* NULL: the library lacks it */
     int (*dereg_mr)(struct ibv_mr *mr);
     struct ibv_comp_channel *(*create_comp_channel)(struct ibv_context *context);
     int (*destroy_comp_channel)(struct ibv_comp_channel *channel);
@@ -50,15 +51,16 @@ struct gy_verbs {
     int (*req_notify_cq)(struct ibv_cq *cq, int solicited_only);
 };
 
-/* A process may fork at any time (system() does): then a page that a device writes may be the child's, and the parent would
- * look at a copy. Kernels from 5.12 on copy such a page for the child at once; on others the library has to keep registered
- * pages from children, before it registers the first. False: it cannot, and `why` says what to do. Idempotent. */
+/* A process may fork at any time (system() does). Then a page that a device writes may become the child's, and the
+ * parent would see a copy. Kernels from 5.12 on copy such a page for the child at once. With older ones the library
+ * has to keep registered pages from children, before it registers the first. Returns false if it cannot; `why` says
+ * what to do. Idempotent. */
 bool gy_verbs_survive_fork(const struct gy_verbs *verbs, char *why, size_t why_bytes);
-/* Has a forked child no registered pages? Then it must not touch them, nor free them. */
+/* True if a forked child has no registered pages: it must neither touch nor free them. */
 bool gy_verbs_keep_pages(const struct gy_verbs *verbs);
 
-/* The table, or NULL with the reason in `why` (which may be of no bytes). Opens the library at the first call, and never
- * closes it. Thread-safe. */
+/* Returns the table, or NULL with the reason in `why` (which may have no bytes). Opens the library at the first
+ * call, and never closes it. Thread-safe. */
 const struct gy_verbs *gy_verbs_get(char *why, size_t why_bytes);
 /* For tests: this table from now on; NULL: libibverbs again. Before anything is open. */
 void gy_verbs_use(const struct gy_verbs *verbs);
