@@ -1,18 +1,18 @@
 /* The ring of envelopes: see sealed_frames.h.
  *
- *   queue:   frame 0 | frame 1 | frame 2 | ...          frames leave in order, and are sealed in order
+ *   queue:   frame 0 | frame 1 | frame 2 | ...          frames are sealed and leave in order
  *   ring:    first ... first + count - 1                envelope i belongs to the queue's frame i
  *   hidden:  [payload of 0 | payload of 1 | ... used)   empty again when no sealed frame is left
  *
- * Invariant: a frame keeps its envelope until it has left whole, so that what was begun is continued with the same
- * bytes, and its number is taken once. */
+ * Invariant: a frame keeps its envelope until all of it has left. So a partial send continues with the same bytes,
+ * and its number is used once. */
 #include "transport/sealed_frames.h"
 
 #include <string.h>
 
 #include "core/mem.h"
 
-#define AT_ONCE (512u << 10) /* bytes laid out: the first leave before the last are sealed */
+#define AT_ONCE (512u << 10) /* bytes per call: the first leave before the last are sealed */
 
 struct gy_envelopes *gy_envelopes_make(enum gy_suite suite, const uint8_t key[GY_SEAL_KEY_BYTES])
 {
@@ -38,7 +38,7 @@ void gy_envelopes_free(struct gy_envelopes *envelopes)
     gy_free(envelopes);
 }
 
-/* False: no room for what its payload becomes, before others have left. */
+/* Seals a frame. Returns false if the hidden buffer is full until earlier frames have left. */
 static bool seal(struct gy_envelopes *envelopes, const struct gy_frame_out *frame)
 {
     struct gy_envelope *envelope = &envelopes->ring[(envelopes->first + envelopes->count) % GY_ENVELOPES];
@@ -57,7 +57,7 @@ static bool seal(struct gy_envelopes *envelopes, const struct gy_frame_out *fram
     return true;
 }
 
-/* One part of a frame, less what of it has left already. */
+/* Adds one part of a frame, without its bytes that have left already. */
 static size_t lay_out(struct iovec *piece, const uint8_t *bytes, size_t count, size_t *gone)
 {
     size_t skip = gy_min_size(*gone, count);

@@ -1,5 +1,5 @@
-/* The table of transports, in order of preference. Every slot of every table is filled (tests/transport/table_test.c
- * asserts it), so no caller tests for NULL. And what is asked of all of them at once. */
+/* The table of transports, in order of preference, and queries over all of them. Every operation of every table is
+ * filled (tests/transport/table_test.c asserts it), so no caller tests for NULL. */
 #include "transport/registry/registry.h"
 
 #include <limits.h>

@@ -1,4 +1,4 @@
-/* The transports that there are. */
+/* The available transports. */
 #ifndef GY_TRANSPORT_REGISTRY_REGISTRY_H
 #define GY_TRANSPORT_REGISTRY_REGISTRY_H
 
@@ -7,12 +7,12 @@
 /* NULL-terminated, in order of preference. */
 extern const struct gy_transport_ops *const gy_transports[];
 
-/* BAD_CONFIGURATION where a list of GYRE_TRANSPORT names one that does not exist. */
+/* Returns BAD_CONFIGURATION if GYRE_TRANSPORT names a transport that does not exist. */
 gyre_status gy_transports_check(const char *list, struct gy_error *error);
-/* Fills config->reach for the meeting, where GYRE_TRANSPORT names a transport that depends on it. BAD_CONFIGURATION when
- * it names one that does not exist, or a setting a device that is not there. */
+/* Fills config->reach for the bootstrap if GYRE_TRANSPORT names a transport that depends on it. BAD_CONFIGURATION if
+ * it names one that does not exist, or a setting names a missing device. */
 gyre_status gy_transports_reach(struct gy_config *config, struct gy_error *error);
-/* What choosing looked at, a line each: for gyre-info. */
+/* Prints what the choice is based on, a line each: for gyre-info. */
 void gy_transports_describe(const struct gy_config *config, gyre_print_func print, void *user);
 /* tcp/striping.c: the interfaces of GYRE_INTERFACE with their addresses, a line each. */
 void gy_tcp_describe(const struct gy_config *config, gyre_print_func print, void *user);

@@ -1,4 +1,4 @@
-/* Where everything lies in the segment: by arithmetic from (local index, kind). */
+/* The segment's layout: by arithmetic from (local index, kind). */
 #include <errno.h>
 #include <string.h>
 
@@ -44,8 +44,8 @@ gyre_status gy_segment_region_reserve(struct gy_segment *segment, int index, str
     gyre_status status = gy_segment_reserve(segment, region_offset(segment, segment->world->local, index),
                                             segment->layout.region_bytes, "a region (GYRE_SHM_SLOT makes it smaller)",
                                             error);
-    /* Whoever comes first looks at the counters of those who have not come yet: a page that they have not reserved would be
-     * made by that look, or be a SIGBUS. */
+    /* The first rank here reads the counters of ranks that have not arrived yet. An unreserved page would be
+     * allocated by that read, or raise SIGBUS. */
     for (int local = 0; local < segment->world->nlocals && status == GYRE_SUCCESS; local++)
         status = gy_segment_reserve(segment, region_offset(segment, local, index), segment->layout.region_control,
                                     "the counters of a region", error);
@@ -60,7 +60,7 @@ struct gy_region_control *gy_segment_region(struct gy_segment *segment, int loca
 
 void gy_segment_region_reset(struct gy_segment *segment, int index)
 {
-    if (segment->region_reserved[index]) /* else nobody has touched it */
+    if (segment->region_reserved[index]) /* else never touched */
         memset(gy_segment_region(segment, segment->world->local, index), 0, sizeof(struct gy_region_control));
 }
 
@@ -78,7 +78,7 @@ gyre_status gy_segment_ring(struct gy_segment *segment, int from, int to, void *
 {
     const struct gy_segment_layout *layout = &segment->layout;
     uint64_t offset = layout->rings + ((uint64_t)from * layout->locals + (uint64_t)to) * layout->ring_bytes;
-    /* Either end may come first; reserving again keeps what is there. */
+    /* Either end may be first; reserving again keeps the contents. */
     gyre_status status = gy_segment_reserve(segment, offset, layout->ring_bytes, "the ring of a link", error);
     if (status == GYRE_SUCCESS)
         *ring_p = segment->base + offset;

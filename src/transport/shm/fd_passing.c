@@ -1,5 +1,5 @@
-/* Handing the segment's descriptors, the memory and the sockets that wake, down a binomial tree of Unix sockets: each local rank asks once and answers log2 n
- * times at most.
+/* Passes the descriptors of the memory and of the wakeup sockets down a binomial tree of Unix sockets. Each local
+ * rank asks once and answers at most log2 n times.
  *
  *        0                     parent(i) = i without its lowest set bit
  *      / | \
@@ -7,8 +7,9 @@
  *        |  | \                parent --- struct gy_segment_offer + descriptors --> child
  *        3  5  6 ...
  *
- * Abstract names need no file system. Both ends check SO_PEERCRED: another user's process can neither obtain the memory
- * nor offer one. Every wait turns the world's poller, so that a death meanwhile ends it with the culprit's name. */
+ * Abstract names need no file system. Both ends check SO_PEERCRED: another user's process can neither obtain the
+ * memory nor offer one. Every wait runs the world's poller, so a failure meanwhile ends it with the failed rank's
+ * name. */
 #include <errno.h>
 #include <sodium.h>
 #include <stddef.h>
@@ -24,7 +25,7 @@
 
 #define RETRY_NS (1 * GY_MILLISECOND)
 #define SLICE_NS (50 * GY_MILLISECOND)
-#define NEWS_NS (200 * GY_MILLISECOND) /* for a verdict to come the way that it takes */
+#define NEWS_NS (200 * GY_MILLISECOND) /* for a failure report to arrive */
 
 struct request {
     uint64_t job;
@@ -66,7 +67,7 @@ static int parent_of(int local)
     return local & (local - 1);
 }
 
-/* Children of `local`: local + 2^k below its lowest set bit (any for 0). */
+/* Returns the children of `local`: local + 2^k below its lowest set bit (any for 0). */
 static int children_of(int local, int locals)
 {
     int count = 0;
@@ -88,14 +89,14 @@ static void on_ready(void *owner, uint32_t events)
     *(bool *)owner = true;
 }
 
-/* The world's verdict, or success. */
+/* Returns the world's failure, or success. */
 static gyre_status look(struct gy_world *world, struct gy_error *error)
 {
     return world->overlay ? gy_overlay_check(world->overlay, error) : GYRE_SUCCESS;
 }
 
-/* Waits until `fd` (−1: none) is readable. GYRE_IN_PROGRESS: not before the deadline; any other failure is the world's
- * verdict. */
+/* Waits until `fd` (−1: none) is readable. GYRE_IN_PROGRESS: not before the deadline; any other failure is the
+ * world's. */
 static gyre_status await(struct gy_world *world, int fd, int64_t deadline, struct gy_error *error)
 {
     bool ready = false;
@@ -155,13 +156,13 @@ static gyre_status ask_connect(struct gy_world *world, int64_t deadline, int *fd
     return GYRE_SUCCESS;
 }
 
-/* Room for the descriptors of a host. */
+/* Room for one host's descriptors. */
 union control {
     struct cmsghdr header;
     char bytes[CMSG_SPACE((1 + GY_SENDERS) * sizeof(int))];
 };
 
-/* The descriptors that came with a message; false: not as many as there should be, and those that came are closed. */
+/* Takes the descriptors of a message; false: not the expected number, and those received are closed. */
 static bool take_fds(struct msghdr *message, int senders, struct gy_segment_fds *fds_p)
 {
     struct cmsghdr *header = CMSG_FIRSTHDR(message);
@@ -179,8 +180,8 @@ static bool take_fds(struct msghdr *message, int senders, struct gy_segment_fds 
     return false;
 }
 
-/* Reads the offer and the descriptors that came with it; none of them, and *cut_p, when they came and this process had no room for
- * all. Returns false when the parent hung up, or said nothing sensible. */
+/* Reads the offer and its descriptors. None of them, and *cut_p, if this process had no room for all. Returns false
+ * if the parent closed, or sent invalid data. */
 static bool ask_receive(int socket, int senders, struct gy_segment_offer *offer_p, struct gy_segment_fds *fds_p,
                         bool *cut_p)
 {
@@ -196,8 +197,8 @@ static bool ask_receive(int socket, int senders, struct gy_segment_offer *offer_
     return got == (ssize_t)sizeof(*offer_p);
 }
 
-/* The parent has nothing to give. Where that is because of another rank, it says so before the world has heard of it, and
- * it must not be named for it: the verdict is on its way, or is the same one from here. */
+/* The parent has no segment. If another rank is the cause, the parent may say so before the world knows. The parent
+ * must not be named for it: the failure report is on its way, or this rank reports the same one. */
 static gyre_status refused(struct gy_world *world, int parent, const struct gy_segment_offer *offer,
                            struct gy_error *error)
 {
@@ -214,7 +215,7 @@ static gyre_status refused(struct gy_world *world, int parent, const struct gy_s
                         parent, offer->culprit, gyre_status_text(status));
 }
 
-/* One question and its answer. GYRE_IN_PROGRESS: the parent hung up, or said nothing sensible. */
+/* One request and its answer. GYRE_IN_PROGRESS: the parent closed, or sent invalid data. */
 static gyre_status ask_once(struct gy_world *world, int64_t deadline, struct gy_segment_offer *offer_p,
                             struct gy_segment_fds *fds_p, struct gy_error *error)
 {
@@ -241,8 +242,8 @@ static gyre_status ask_once(struct gy_world *world, int64_t deadline, struct gy_
     return refused(world, parent, offer_p, error);
 }
 
-/* A parent that hung up took this rank for a stranger, as it was slow to say who it is; or it is gone, and the world's
- * verdict names the culprit, which may come later: it is asked again until then. */
+/* A parent that closed took this slow rank for a stranger, and is asked again. Or it has failed, and the world's
+ * failure report, which may come later, names the failed rank. */
 gyre_status gy_segment_ask(struct gy_world *world, int64_t deadline, struct gy_segment_offer *offer_p,
                            struct gy_segment_fds *fds_p, struct gy_error *error)
 {
@@ -286,7 +287,7 @@ gyre_status gy_segment_listen(struct gy_world *world, int *listener_p, struct gy
     return GYRE_SUCCESS;
 }
 
-/* 0, or an errno. */
+/* Returns 0, or an errno. */
 static int offer_send(int socket, const struct gy_segment_fds *fds, int senders, const struct gy_segment_offer *offer)
 {
     union control control;
@@ -307,14 +308,15 @@ static int offer_send(int socket, const struct gy_segment_fds *fds, int senders,
     return sendmsg(socket, &message, MSG_NOSIGNAL) == (ssize_t)sizeof(copy) ? 0 : errno;
 }
 
-/* One caller: is it the child that it says it is? Then it gets the offer. Returns its local index, −1: a stranger; or one
- * to whom the kernel would not take it (*errnum_p), which asks again. A child that died is the overlay's business. */
+/* Serves one caller: sends the offer if it is the child that it claims to be. Returns its local index. −1: a
+ * stranger; or a child whose kernel refused the descriptors (*errnum_p), which asks again. A child's failure is
+ * detected by the overlay. */
 static int serve_one(struct gy_world *world, int socket, const struct gy_segment_fds *fds,
                      const struct gy_segment_offer *offer, int64_t deadline, int *errnum_p)
 {
     struct request request;
     struct gy_error ignored = {.rank = -1, .quiet = true};
-    int64_t timeout = gy_now() + GY_SECOND; /* children speak at once */
+    int64_t timeout = gy_now() + GY_SECOND; /* children send at once */
     if (!same_user(socket) || await(world, socket, timeout < deadline ? timeout : deadline, &ignored) != GYRE_SUCCESS ||
         recv(socket, &request, sizeof(request), MSG_DONTWAIT) != (ssize_t)sizeof(request) ||
         request.job != world->job || request.local <= 0 || request.local >= world->nlocals ||

@@ -1,11 +1,11 @@
-/* The heap behind gyre_mem_alloc: first fit over pages of this rank's own part of the segment.
+/* The heap of gyre_mem_alloc: first fit over pages of this rank's part of the segment.
  *
  *   blocks sorted by offset:   [0, 8k) . . [16k, 20k) . . . .    a gap that is large enough is taken from its left
  *
- * Pages exist from alloc (fallocate) to free (hole punched), so memory is zero at every alloc and a freed block costs
- * the host nothing. But what a peer may still load and store, as it is exposed to it (a region), or was when the world failed
- * (a region, or an offer), keeps place and pages after it has been freed: the place is given to nobody, and who loads there
- * finds what was there. What is exposed no more is released then; what was withdrawn goes with the world. */
+ * Pages exist from alloc (fallocate) to free (hole punched). So memory is zero at every alloc, and a freed block
+ * costs the host nothing. Memory that a peer may still access keeps its place and pages after free: memory exposed
+ * in a window, or in a window or an exposed buffer when the world failed. Its place is not reused, and a load there
+ * finds the old contents. It is released when no longer exposed; withdrawn memory goes with the world. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static uint64_t heap_start(const struct gy_segment *segment, int local)
     return segment->layout.heaps + (uint64_t)local * segment->layout.heap_stride;
 }
 
-/* Where `bytes` fit: the index before which the block goes, and its offset. */
+/* Finds a gap of `bytes`: the index before which the block goes, and its offset. */
 static bool find_gap(const struct gy_segment *segment, uint64_t bytes, size_t *index_p, uint64_t *offset_p)
 {
     const struct gy_segment_heap *heap = &segment->heap;
@@ -75,7 +75,7 @@ gyre_status gy_segment_heap_alloc(struct gy_segment *segment, size_t bytes, void
     return GYRE_SUCCESS;
 }
 
-/* The block that begins at `memory`; the heap's count: none does. */
+/* Returns the index of the block that begins at `memory`; the heap's count: none does. */
 static size_t block_at(const struct gy_segment *segment, const void *memory)
 {
     const unsigned char *heap = segment->base + heap_start(segment, segment->world->local);
@@ -91,7 +91,7 @@ bool gy_segment_heap_holds(const struct gy_segment *segment, const void *memory)
     return block_at(segment, memory) < segment->heap.count;
 }
 
-/* The block's pages go, and its place is free. */
+/* Releases the block's pages and its place. */
 static void release(struct gy_segment *segment, size_t i)
 {
     struct gy_segment_heap *heap = &segment->heap;
@@ -102,7 +102,7 @@ static void release(struct gy_segment *segment, size_t i)
         result = fallocate(segment->fds.memory, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)start,
                            (off_t)block.bytes);
     } while (result && errno == EINTR);
-    if (result) /* the pages stay; the next owner must still find zeros */
+    if (result) /* the pages stay; the next owner must find zeros */
         memset(segment->base + start, 0, block.bytes);
     memmove(heap->blocks + i, heap->blocks + i + 1, (heap->count - i - 1) * sizeof(*heap->blocks));
     heap->count--;
@@ -158,7 +158,7 @@ void gy_segment_heap_conceal(struct gy_segment *segment, const void *memory, siz
     uint64_t begin;
     if (!gy_segment_heap_offset(segment, memory, bytes, &begin))
         return;
-    for (size_t i = segment->heap.count; i-- > 0;) { /* what is released takes its place from those behind it */
+    for (size_t i = segment->heap.count; i-- > 0;) { /* a release moves the blocks behind it */
         struct gy_heap_block *block = &segment->heap.blocks[i];
         if (block->exposed == 0 || !touches(block, begin, bytes))
             continue;
@@ -168,9 +168,9 @@ void gy_segment_heap_conceal(struct gy_segment *segment, const void *memory, siz
     }
 }
 
-/* A private mapping of the same pages takes the place of the shared one at once, so that no store of another thread is
- * lost: a page is copied when this process first writes it. Once and for the whole block: a second mapping would drop what
- * has been written since the first, and two buffers may share a page. */
+/* A private mapping of the same pages atomically replaces the shared one, so no store of another thread is lost; a
+ * page is copied at this process's first write. Once and for the whole block: a second mapping would drop writes
+ * since the first, and two buffers may share a page. */
 static bool withdraw(struct gy_segment *segment, struct gy_heap_block *block)
 {
     uint64_t start = heap_start(segment, segment->world->local) + block->offset;

@@ -1,18 +1,18 @@
-/* Reading another local rank's private memory through the kernel, by process_vm_readv: one copy where the way through shared
- * memory takes two.
+/* Reading another local rank's private memory through the kernel, by process_vm_readv: one copy instead of two
+ * through shared memory.
  *
- * Whether that is allowed depends on users, capabilities, ptrace_scope and sandboxes, and the number of a process may mean
- * another one here. So nothing is assumed and all is tried:
+ * Permission depends on users, capabilities, ptrace_scope and sandboxes, and a process id may mean another process
+ * here. So nothing is assumed and every pair is tested:
  *
- *   every rank   shows where a word lies in its private memory: its nonce, which all members know
- *   every rank   reads that word of every other one, and shows whether it found them all: `reaches`
- *   all do       then, and only then, somebody may rely on it; it does not change any more
+ *   every rank   publishes the address of a word in its private memory: its nonce, which all members know
+ *   every rank   reads that word of every other one, and publishes whether all were right: `reaches`
+ *   all do       then, and only then, reads are used; the result does not change any more
  *
- * Until the last one has tried, which it does when it first asks, the answer is no, and nobody waits for it.
+ * Until the last rank has tested, at its first query, the answer is no, without waiting.
  *
- * Later, too, every read brings the word along: when a rank has died, and nobody has said so yet, its number may already be that of
- * another process, which would be read in its place. That costs a quarter of a microsecond, and no clock spares it: the kernel hands
- * out numbers in turn, but its turn may stand just before that one, and a rank that begins another program keeps its number. */
+ * Every later read includes the word: after an undetected death the process id may already belong to another
+ * process, which would be read instead. That costs a quarter of a microsecond. A timer cannot replace it: the kernel
+ * assigns ids in sequence but may be just before that one, and exec keeps the id. */
 #include <errno.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -23,12 +23,12 @@ void gy_segment_reach_register(struct gy_segment *segment)
 {
     const struct gy_world *world = segment->world;
     segment->proof = world->members[world->rank].nonce;
-    /* Release: who sees the address finds the word. */
+    /* Release: a rank that sees the address finds the word. */
     atomic_store_explicit(&gy_segment_rank(segment, world->local)->proof, (uint64_t)(uintptr_t)&segment->proof,
                           memory_order_release);
 }
 
-/* A piece, and the proof behind it by the same call, so that both are of one process. */
+/* Reads a piece, and the proof behind it by the same call, so that both are of one process. */
 static ssize_t read_both(pid_t process, uint64_t address, size_t bytes, void *to, uint64_t proof, uint64_t *word_p)
 {
     struct iovec here[] = {{to, bytes}, {word_p, sizeof(*word_p)}};
@@ -37,7 +37,7 @@ static ssize_t read_both(pid_t process, uint64_t address, size_t bytes, void *to
     return process_vm_readv(process, here, 2, there, 2, 0);
 }
 
-/* EFAULT: that process cannot be read there; it may be another one, which has the number now. */
+/* EFAULT: that memory cannot be read, or another process has the id now. */
 static int blame(pid_t process, uint64_t proof, uint64_t nonce, int errnum)
 {
     uint64_t word;
@@ -50,8 +50,8 @@ int gy_segment_reach(struct gy_segment *segment, int local, uint64_t address, si
 {
     const struct gy_member *member = &segment->world->members[segment->world->locals[local]];
     uint64_t proof = atomic_load_explicit(&gy_segment_rank(segment, local)->proof, memory_order_acquire), word;
-    for (size_t done = 0;;) { /* until one call brings the rest and the proof */
-        /* Nothing is added to a NULL, of no bytes. */
+    for (size_t done = 0;;) { /* until one call returns the rest and the proof */
+        /* No arithmetic on NULL, if there are no bytes. */
         void *rest = done > 0 ? (unsigned char *)to + done : to;
         ssize_t n = read_both(member->pid, address + done, bytes - done, rest, proof, &word);
         if (n <= 0)
@@ -71,7 +71,7 @@ bool gy_segment_readable(const void *memory, size_t bytes)
     return bytes == 0 || process_vm_readv(getpid(), here, 2, there, 2, 0) == 2;
 }
 
-/* UNKNOWN: somebody has not said yet where to look. */
+/* UNKNOWN: some rank has not published its address yet. */
 static enum gy_reading try_all(struct gy_segment *segment)
 {
     const struct gy_world *world = segment->world;

@@ -4,9 +4,9 @@
  *   ring:  | head (writer's line) | tail (reader's line) | starved (writer's line) | .. page | data, 2^n bytes |
  *   data:  ... [header 64][payload, padded to 64] [header 64][payload ...        head − tail bytes are readable
  *
- * Invariants: every frame starts at a multiple of 64, so a header never wraps; head and tail only grow; bytes in [tail,
- * head) belong to the reader, the rest to the writer. A frame larger than the ring streams through it in pieces. A
- * payload that lies in one piece is given to the receive handler where it lies.
+ * Invariants: every frame starts at a multiple of 64, so a header never wraps. head and tail only grow. Bytes in
+ * [tail, head) belong to the reader, the rest to the writer. A frame larger than the ring streams through it in
+ * pieces. A contiguous payload is delivered to the receive handler in place.
  *
  * Sleeping: the writer publishes head, then wakes the reader's rank; the reader publishes tail, then wakes the writer's
  * rank if `starved` says that frames wait for room. arm() re-reads head and tail after the fence of gy_segment_sleep:
@@ -69,20 +69,20 @@ static uint64_t copy_piece(struct shm_link *link, struct gy_frame_out *frame, ui
     piece = gy_min_size(gy_min_size(piece, room), link->mask + 1 - (link->head & link->mask));
     piece = gy_min_size(piece, RING_PIECE);
     size_t from = frame->sent - GY_FRAME_BYTES;
-    if (from < frame->header.bytes) /* what is left may be padding only */
+    if (from < frame->header.bytes) /* the rest may be padding only */
         memcpy(to, (const unsigned char *)frame->payload + from, gy_min_size(piece, frame->header.bytes - from));
     return piece;
 }
 
 static void publish_head(struct shm_link *link)
 {
-    /* The reader that sees this head sees the bytes before it. */
+    /* A reader that sees this head sees the bytes before it. */
     atomic_store_explicit(&link->out->head, link->head, memory_order_release);
 }
 
 static bool flush(struct shm_link *link)
 {
-    /* Acquire: the reader is done with what lies before its tail. */
+    /* Acquire: the reader has finished with the bytes before its tail. */
     uint64_t tail = atomic_load_explicit(&link->out->tail, memory_order_acquire);
     uint64_t room = link->mask + 1 - (link->head - tail), published = link->head, before = link->head;
     while (link->base.first) {
@@ -122,7 +122,7 @@ static void publish_tail(struct shm_link *link)
     atomic_store_explicit(&link->in->tail, link->tail, memory_order_release);
 }
 
-/* Copies what is there of the payload under way. */
+/* Copies available bytes of the current payload. */
 static bool receive_piece(struct shm_link *link, uint64_t available)
 {
     struct gy_frame *frame = &link->base.inbound.frame;
@@ -140,7 +140,8 @@ static bool receive_piece(struct shm_link *link, uint64_t available)
     return gy_link_inbound_end(&link->base, &link->shm->env.handler);
 }
 
-/* A header is there: takes the frame whole where it lies, or begins to copy it. False: the link is no more. */
+/* A header is available: delivers a complete frame in place, or begins to copy it. Returns false if the link is
+ * closed. */
 static bool receive_header(struct shm_link *link, uint64_t available)
 {
     const struct gy_receive_handler *handler = &link->shm->env.handler;
@@ -169,7 +170,7 @@ static bool receive(struct shm_link *link)
 {
     uint64_t before = link->tail;
     for (int frames = 0; frames < RECEIVE_FRAMES && link->tail - before < RECEIVE_BYTES;) {
-        if (link->base.state != GY_LINK_OPEN) /* the receive handler may close us */
+        if (link->base.state != GY_LINK_OPEN) /* the receive handler may close this link */
             break;
         uint64_t available = atomic_load_explicit(&link->in->head, memory_order_acquire) - link->tail;
         if (available > link->mask + 1) {
@@ -244,7 +245,7 @@ static gyre_status shm_link(void *instance, int peer, struct gy_link **link_p, s
     link->head = atomic_load_explicit(&link->out->head, memory_order_relaxed);
     link->tail = atomic_load_explicit(&link->in->tail, memory_order_relaxed);
     link->mask = gy_segment_ring_bytes(segment) - RING_CONTROL;
-    while (link->mask & (link->mask - 1)) /* the largest power of two that the area holds */
+    while (link->mask & (link->mask - 1)) /* the largest power of two that fits the area */
         link->mask &= link->mask - 1;
     link->mask--;
     link->next = shm->links;
@@ -282,7 +283,7 @@ static bool shm_arm(void *instance)
             continue;
         bool incoming = atomic_load_explicit(&link->in->head, memory_order_relaxed) != link->tail;
         uint64_t used = link->head - atomic_load_explicit(&link->out->tail, memory_order_relaxed);
-        /* A header goes in one piece of 64; both ends move in such steps at a frame's start. */
+        /* A header is written in one piece of 64; both ends move in such steps at a frame's start. */
         bool room = link->base.first && link->mask + 1 - used >= (link->base.first->sent ? 1 : GY_FRAME_BYTES);
         if (link->base.state == GY_LINK_FAILED || incoming || room)
             return false;

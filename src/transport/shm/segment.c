@@ -1,12 +1,11 @@
 /* The host's shared memory: layout by arithmetic, creation, mapping, reservation. See segment.h for the picture.
  *
- * Invariant: no byte of the mapping is touched before its pages were reserved with fallocate, by whoever owns that area,
- * or is first to look at the counters of a region there, so that a host without room gives GYRE_NO_MEMORY and a sentence,
- * never a SIGBUS. The memfd is sealed against shrinking and growing, so that no local rank can pull pages from under
- * another.
+ * Invariant: no byte of the mapping is touched before its pages were reserved with fallocate, by the area's owner or
+ * by the first reader of a region's counters. So a host without room gives GYRE_NO_MEMORY and a message, never a
+ * SIGBUS. The memfd is sealed against shrinking and growing, so no local rank can remove pages from another.
  *
- * Ranks that are threads of one process share one mapping (found by the inode): less address space, and race detectors
- * see the truth. */
+ * Ranks that are threads of one process share one mapping (found by the inode): less address space, and race
+ * detectors see the real accesses. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -68,9 +67,9 @@ static struct gy_segment_layout layout_of(const struct gy_world *world)
     };
     uint64_t page = layout.page, n = layout.locals;
     layout.heap_bytes = round_up(world->config->shm_reserve, HEAP_ALIGN);
-    /* Equal places in two heaps are written side by side, and some processors find a line of their first-level cache by a few bits
-     * of its address, the same for two lines that lie a multiple of 256 MiB apart (AMD's Zen): each store then drove the other line
-     * out, and took four times as long. Of an odd multiple of 2 MiB only the 128th is one of 256. */
+    /* Equal places in two heaps are written together. Some processors (AMD's Zen) index the first-level cache by a
+     * few address bits that are equal for lines a multiple of 256 MiB apart. Each store then evicted the other line,
+     * and took four times as long. Of the odd multiples of 2 MiB only the 128th is one of 256. */
     layout.heap_stride = layout.heap_bytes | HEAP_ALIGN;
     layout.ring_bytes = round_up(page + RING_PAYLOAD, page);
     layout.region_control = round_up(sizeof(struct gy_region_control), page);
@@ -97,7 +96,7 @@ struct mapping {
 static pthread_mutex_t mappings_lock = PTHREAD_MUTEX_INITIALIZER; /* guards the list and everything in it */
 static struct mapping *mappings;
 
-/* NULL: error says why. */
+/* Returns NULL on failure; error says why. */
 static struct mapping *mapping_make(int fd, const struct stat *stat, uint64_t bytes, struct gy_error *error)
 {
     struct mapping *mapping = gy_alloc_zero(1, sizeof(*mapping));
@@ -114,7 +113,7 @@ static struct mapping *mapping_make(int fd, const struct stat *stat, uint64_t by
         gy_free(mapping);
         return NULL;
     }
-    (void)madvise(base, bytes, MADV_DONTDUMP); /* a core file without it is larger, nothing worse */
+    (void)madvise(base, bytes, MADV_DONTDUMP); /* without it a core file is larger, nothing worse */
     *mapping = (struct mapping){stat->st_dev, stat->st_ino, 0, base, bytes, mappings};
     mappings = mapping;
     return mapping;
@@ -162,7 +161,8 @@ static void segment_unmap(struct gy_segment *segment)
 
 /* ---- creation ---- */
 
-/* The first local rank's part: the memfd, its size, the pages that everybody touches at once, and the sockets that wake. */
+/* On the first local rank: makes the memfd, its size, the pages that all ranks touch at once, and the wakeup
+ * sockets. */
 static gyre_status segment_make(struct gy_segment *segment, struct gy_error *error)
 {
     int fd = gy_memfd_make("gyre", segment->layout.total);
@@ -201,8 +201,8 @@ static gyre_status segment_receive(struct gy_segment *segment, int64_t deadline,
     return GYRE_SUCCESS;
 }
 
-/* Obtains the descriptor from above and hands it on below. Children are served even when there is nothing to hand
- * on. */
+/* Obtains the descriptors from the parent and passes them to the children. Children are served even if there is
+ * nothing to pass on. */
 static gyre_status segment_obtain(struct gy_segment *segment, int64_t deadline, struct gy_error *error)
 {
     struct gy_world *world = segment->world;

@@ -6,7 +6,7 @@
  *   | host page: the notice   | control page of each rank | link rings of each ordered pair | regions of each rank |
  *   | heap of each rank |
  *
- * Areas are found by arithmetic from (local index, kind), so everybody knows everybody's layout. */
+ * Areas are found by arithmetic from (local index, kind), so all ranks know the whole layout. */
 #ifndef GY_TRANSPORT_SHM_SEGMENT_H
 #define GY_TRANSPORT_SHM_SEGMENT_H
 
@@ -17,45 +17,45 @@
 struct gy_notice;
 struct gy_segment;
 
-#define GY_REGION_COMMS 64     /* communicators that can have a region; further ones use links */
-#define GY_REGION_LANES 4      /* progress counters per region */
-#define GY_TUNER_KINDS 16      /* collectives, room for more */
-#define GY_TUNER_OCTAVES 16    /* of sizes, the last one has all that is longer */
-#define GY_TUNER_QUESTIONS 4   /* collectives/shm/autotune.h has them */
-#define GY_REGION_SLOTS 4      /* slots in the ring of each region half */
-#define GY_CALL_SIGNATURES 16  /* nobody shows so many beyond one that somebody else is in: see GY_REGION_SHOWN */
-#define GY_REGION_SHOWN 4      /* operations that a rank shows at once; others are SLOTS + AHEAD behind it at most */
-#define GY_REGION_INLINE 112   /* bytes of a vector that lie in the flag's pair of cache lines, 48 of them in its own */
-#define GY_REGION_VECTOR 16384 /* of one that lies behind, on whole lines of its own */
-#define GY_REGION_AHEAD 4      /* direct exchanges that a rank shows at once: see collectives/shm/eager.h */
+#define GY_REGION_COMMS 64    /* communicators that can have a region; further ones use links */
+#define GY_REGION_LANES 4     /* progress counters per region */
+#define GY_TUNER_KINDS 16     /* collectives, with room for more */
+#define GY_TUNER_OCTAVES 16   /* of sizes, the last one has all that is longer */
+#define GY_TUNER_QUESTIONS 4  /* collectives/shm/autotune.h has them */
+#define GY_REGION_SLOTS 4     /* slots in the ring of each region half */
+#define GY_CALL_SIGNATURES 16 /* nobody shows so many beyond one that somebody else is in: see GY_REGION_SHOWN */
+#define GY_REGION_SHOWN 4     /* operations that a rank publishes at once; others are at most SLOTS + AHEAD behind it */
+#define GY_REGION_INLINE 112  /* bytes of a vector stored in the flag's pair of cache lines, 48 of them in its own */
+#define GY_REGION_VECTOR 16384 /* bytes of a longer vector, on whole lines of its own */
+#define GY_REGION_AHEAD 4      /* eager exchanges that a rank publishes at once: see collectives/shm/eager.h */
 #define GY_REGION_LINES (2 * GY_REGION_AHEAD)
-#define GY_REGION_SHORT 8192 /* bytes of a vector that has a place for every line; longer ones have two for all */
+#define GY_REGION_SHORT 8192 /* bytes of a vector with a place for every line; longer ones have two for all */
 #define GY_REGION_GAP 4096   /* between two places: see gy_region */
 #define GY_REGION_PAIR 128   /* bytes of the flag's pair of cache lines */
-#define GY_REGION_PAGE 4096  /* of the smallest pages there are */
+#define GY_REGION_PAGE 4096  /* bytes of the smallest page */
 #define GY_REGION_APART 1152 /* from one line to the next */
 
-/* Written by one rank: flag, shape and payload together. Between two lie others that nobody uses: processors that have read some, each
- * so far behind the one before, fetch the next, and take it away from who is about to write it. They lie a power of two and a pair of
- * lines apart: a power of two alone would have all of them in few sets of the first-level cache, out of which they push each other. */
+/* Written by one rank: flag, shape and payload together. Unused lines lie between two of these. A processor that has
+ * read some at equal distances prefetches the next, and so takes it away from its writer. They lie a power of two
+ * and a pair of lines apart: a plain power of two would map all of them to few sets of the first-level cache. */
 struct gy_region_line {
     _Alignas(GY_REGION_PAIR) _Atomic uint64_t sequence; /* written last, release */
-    uint64_t shape;                                     /* the shape in a word */
+    uint64_t shape;                                     /* the shape as one word */
     unsigned char payload[GY_REGION_INLINE];
     unsigned char apart[GY_REGION_APART - GY_REGION_PAIR];
 };
 
 _Static_assert(sizeof(struct gy_region_line) == GY_REGION_APART, "pairs of lines, and nothing between their parts");
 
-/* The shape, in full, for the error that shows both. */
+/* The full shape, for the error that prints both. */
 struct gy_call_signature {
     uint64_t sequence, count;
     uint32_t root;
     uint8_t collective, dtype, op, algorithm;
 };
 
-/* Of one whose number has just been written. Read together with what lies beside it, as a compiler would, the number is waited for until
- * it has left the core, behind lines that peers still hold. */
+/* Copies a signature whose number has just been written. A wide load of the number and its neighbours, as a compiler
+ * would emit, cannot be store-forwarded; it stalls until the store retires, behind lines that peers hold. */
 static inline void gy_signature_copy(struct gy_call_signature *to, const struct gy_call_signature *from)
 {
     uint64_t sequence = from->sequence;
@@ -64,29 +64,28 @@ static inline void gy_signature_copy(struct gy_call_signature *to, const struct 
     memcpy(&to->count, &from->count, sizeof(*to) - offsetof(struct gy_call_signature, count));
 }
 
-/* Memory that others may use for one operation: on the rank's shared heap, its offset there + 1; private memory that they
- * read through the kernel, its address; 0: none. */
+/* Memory that peers may use for one operation. On the rank's shared heap: its offset there + 1. Private memory that
+ * they read through the kernel: its address. 0: none. */
 struct gy_offer {
     uint64_t input, output, peer_input;
-    bool nontemporal; /* what it gives nobody there it writes to its slots past the caches */
-    bool claimed;     /* or for readers who claim the lines (autotune.h) */
+    bool nontemporal; /* data not offered there is written to slots with non-temporal stores */
+    bool claimed;     /* or for readers that prefetch the lines for writing (autotune.h) */
 };
 
-/* An operation that a rank has entered, in one line, so that who waits for it has all of it at once. */
+/* An operation that a rank has entered, in one cache line, so that a waiting peer gets all of it at once. */
 struct gy_entry {
     _Alignas(64) struct gy_call_signature signature;
     struct gy_offer offer;
-    _Atomic uint64_t
-        offered; /* whose offer it is, release; 0: while it is replaced, and where there was none; GY_WITHDRAWN */
+    _Atomic uint64_t offered; /* the operation of the offer, release; 0: being replaced, or none; GY_WITHDRAWN */
 };
 
 _Static_assert(sizeof(struct gy_entry) == 64, "one line of a cache");
 
-#define GY_WITHDRAWN(sequence) (~(uint64_t)(sequence)) /* instead of the operation's number: its offer counts no more */
+#define GY_WITHDRAWN(sequence) (~(uint64_t)(sequence)) /* instead of the operation's number: its offer is withdrawn */
 
-/* What a rank exposes for one communicator; single writer: that rank. */
+/* State that a rank publishes for one communicator; single writer: that rank. */
 struct gy_region_control {
-    struct gy_region_line line[GY_REGION_LINES]; /* of direct exchanges, by number */
+    struct gy_region_line line[GY_REGION_LINES]; /* of eager exchanges, by number */
     struct {
         _Alignas(GY_CACHE_LINE) _Atomic uint64_t progress;
     } lane[GY_REGION_LANES]; /* iterations completed since
@@ -94,17 +93,16 @@ struct gy_region_control {
     _Alignas(
         GY_CACHE_LINE) struct gy_entry entry[GY_CALL_SIGNATURES]; /* by sequence number mod GY_CALL_SIGNATURES, written
                                                                      * before the first signal */
-    _Alignas(GY_CACHE_LINE) _Atomic uint64_t entered;             /* sequence of the operation this rank is
-                                                                     * in, release after its entry */
-    _Alignas(GY_CACHE_LINE) _Atomic uint64_t completion; /* operations with uniform ends that are complete here */
-    _Atomic uint32_t choice[GY_TUNER_QUESTIONS][GY_TUNER_KINDS]; /* by collective, two bits for an octave of sizes: the
-                                                           * quickest of up to four ways: autotune.h */
-    _Atomic uint32_t core; /* 1 + the one on which this rank made its last call, where ranks share cores; 0: not told */
+    _Alignas(GY_CACHE_LINE) _Atomic uint64_t entered; /* sequence of the current operation, release after its entry */
+    _Alignas(GY_CACHE_LINE) _Atomic uint64_t completion; /* operations with uniform completion that are complete here */
+    _Atomic uint32_t
+        choice[GY_TUNER_QUESTIONS][GY_TUNER_KINDS]; /* by collective, two bits per octave: the fastest variant */
+    _Atomic uint32_t core; /* 1 + the core of this rank's last call, if ranks share cores; 0: not published */
 };
 
-/* The control block and, behind it, the vectors that are longer than a line has room for; by number like the lines. Between two of
- * them lies a page that nobody uses: processors fetch what lies behind that which is read, as far as the end of its page, and who read
- * one vector would take away the lines of the next, which are about to be written. Each begins a page, so that short ones lie in one. */
+/* The control block, followed by the vectors too long for a line, by number like the lines. An unused page lies
+ * between two of them. Processors prefetch up to the end of a page, so a reader of one vector would take lines of
+ * the next from its writer. Each begins a page, so that short ones lie in one. */
 struct gy_region {
     struct gy_region_control control;
     _Alignas(GY_REGION_PAGE) unsigned char shorter[GY_REGION_LINES][GY_REGION_SHORT + GY_REGION_GAP];
@@ -117,27 +115,22 @@ static inline unsigned char *gy_region_vector(struct gy_region_control *control,
     return bytes <= GY_REGION_SHORT ? region->shorter[number % GY_REGION_LINES] : region->vector[number & 1];
 }
 
-/* What a rank exposes once per world; single writer: that rank, but for `look`, which a peer sets. */
+/* State that a rank publishes once per world; single writer: that rank, except `look`, which a peer sets. */
 struct gy_rank_control {
     _Alignas(GY_CACHE_LINE) _Atomic uint32_t sleeping;  /* the rank sleeps or is about to: ring its doorbell */
     _Atomic uint32_t fences_for_all;                    /* it fences for its wakers when it goes to sleep */
-    _Alignas(GY_CACHE_LINE) _Atomic uint64_t heartbeat; /* counts waits' slow turns: a rank inside gyre that runs makes
-                                                         * it grow */
+    _Alignas(GY_CACHE_LINE) _Atomic uint64_t heartbeat; /* slow iterations: grows inside gyre */
     _Atomic int32_t waiting_for;                        /* the rank it waits for, −1 none */
-    _Atomic uint32_t core;                              /* 1 + the one on which it last found itself waiting for
-                                                         * long, or began a long call; 0: none yet */
-    _Atomic uint32_t region_user[GY_REGION_COMMS];      /* what it has in each region slot: the communicator's number
-                                                         * + 1, 0 nothing yet, with bit 31 no more */
-    _Atomic uint32_t region_ended[GY_REGION_COMMS];     /* 1 + the rank because of whose leaving that communicator has
-                                                         * ended here, 0: it has not */
-    _Atomic uint64_t proof;                             /* where its private memory has the word that proves a reach,
-                                                         * 0: not told: process_vm.c */
-    _Atomic uint32_t reaches;                           /* enum gy_reading: whose private memory it can read */
-    _Atomic uint64_t doorbell;                          /* the name of its doorbell: wakeup.c */
-    _Alignas(GY_CACHE_LINE) _Atomic uint32_t look;      /* set by a peer: a communicator has ended there */
+    _Atomic uint32_t core;                          /* 1 + the core of its last long wait or long call; 0: none yet */
+    _Atomic uint32_t region_user[GY_REGION_COMMS];  /* 1 + its communicator in a slot; bit 31: no more */
+    _Atomic uint32_t region_ended[GY_REGION_COMMS]; /* 1 + the rank that ended it by leaving, 0: none */
+    _Atomic uint64_t proof;    /* address of its private proof word, 0: not published: process_vm.c */
+    _Atomic uint32_t reaches;  /* enum gy_reading: the private memory that it can read */
+    _Atomic uint64_t doorbell; /* the name of its doorbell: wakeup.c */
+    _Alignas(GY_CACHE_LINE) _Atomic uint32_t look; /* set by a peer: a communicator has ended there */
 };
 
-/* Makes or receives the segment; blocks within `deadline` (gy_now). NULL in *segment_p when there is only one local
+/* Makes or receives the segment; blocks until `deadline` (gy_now). NULL in *segment_p if there is only one local
  * rank (then heap memory is plain memory and no region exists). */
 gyre_status gy_segment_create(struct gy_world *world, int64_t deadline, struct gy_segment **segment_p,
                               struct gy_error *error);
@@ -147,11 +140,11 @@ struct gy_notice *gy_segment_notice(struct gy_segment *segment); /* overlay.h */
 struct gy_rank_control *gy_segment_rank(struct gy_segment *segment, int local);
 
 /* Region of communicator slot `index` (< GY_REGION_COMMS) of local rank `local`: control block and data area of
- * gy_segment_region_bytes bytes. `reserve` backs my own region with pages (idempotent): NO_MEMORY with a sentence when
+ * gy_segment_region_bytes bytes. `reserve` backs the own region with pages (idempotent): NO_MEMORY with a message if
  * the host has no room. */
 gyre_status gy_segment_region_reserve(struct gy_segment *segment, int index, struct gy_error *error);
 struct gy_region_control *gy_segment_region(struct gy_segment *segment, int local, int index);
-/* My own region's control block as it was at the beginning, for the next communicator. */
+/* Resets the own region's control block for the next communicator. */
 void gy_segment_region_reset(struct gy_segment *segment, int index);
 unsigned char *gy_segment_region_data(struct gy_segment *segment, int local, int index);
 size_t gy_segment_region_bytes(const struct gy_segment *segment); /* 2 * GY_REGION_SLOTS * config->shm_slot */
@@ -163,33 +156,35 @@ size_t gy_segment_ring_bytes(const struct gy_segment *segment);
 
 /* Heap for gyre_mem_alloc, page granularity. */
 gyre_status gy_segment_heap_alloc(struct gy_segment *segment, size_t bytes, void **memory_p, struct gy_error *error);
-bool gy_segment_heap_holds(const struct gy_segment *segment, const void *memory); /* does a buffer begin there? */
+bool gy_segment_heap_holds(const struct gy_segment *segment, const void *memory); /* true if a buffer begins there */
 bool gy_segment_heap_free(struct gy_segment *segment, void *memory);              /* false: not from here */
-/* Is [memory, memory+bytes) inside my heap? Then its offset, which peers can translate. */
+/* True if [memory, memory+bytes) lies in the own heap; then returns its offset, which peers can translate. */
 bool gy_segment_heap_offset(const struct gy_segment *segment, const void *memory, size_t bytes, uint64_t *offset_p);
 void *gy_segment_heap_at(struct gy_segment *segment, int local, uint64_t offset);
-bool gy_segment_heap_spans(const struct gy_segment *segment, uint64_t offset, uint64_t bytes); /* inside a heap? */
-/* From one to the other, which come in pairs, peers may load and store there whenever they like: what is freed meanwhile stays
- * as it is, and is given to nobody again before the end. */
+bool gy_segment_heap_spans(const struct gy_segment *segment, uint64_t offset,
+                           uint64_t bytes); /* true if inside a heap */
+/* Between these two calls, which come in pairs, peers may load and store there at any time. Memory freed meanwhile
+ * keeps its contents, and is not reused before the end. */
 void gy_segment_heap_expose(struct gy_segment *segment, const void *memory, size_t bytes);
 void gy_segment_heap_conceal(struct gy_segment *segment, const void *memory, size_t bytes);
-/* After the world has failed: the block of my memory becomes this process's alone, so that what others still store there
- * shows no more once I have written it myself, and they do not see what I write. It is given to nobody again. False: no
- * memory for that. */
+/* After the world has failed: the block becomes private to this process. Peers' later stores are invisible on pages
+ * that this process has written, and peers do not see its writes. The block is not reused. Returns false if out of
+ * memory. */
 bool gy_segment_heap_withdraw(struct gy_segment *segment, const void *memory, size_t bytes);
 bool gy_segment_heap_withdraw_exposed(struct gy_segment *segment); /* all that is exposed and not freed */
 
-/* Does every local rank read every other's private memory? False also while not all have found out, which each does when it
- * asks. Cheap when known. */
+/* True if every local rank reads every other's private memory; false until all have tested it, which each does on
+ * its first query. Cheap once known. */
 bool gy_segment_reaches_all(struct gy_segment *segment);
-/* Does the kernel read [memory, memory+bytes) of this process, by its first and last byte? Not a device's mapping, nor secret memory. */
+/* True if the kernel can read [memory, memory+bytes) of this process, by its first and last byte. False for a
+ * device's mapping and secret memory. */
 bool gy_segment_readable(const void *memory, size_t bytes);
-/* [address, address+bytes) of a local rank's private memory; returns 0 or an errno, ESRCH: that process is not there any more,
- * whoever has its number now. */
+/* Reads [address, address+bytes) of a local rank's private memory; returns 0 or an errno. ESRCH: that process is
+ * gone, even if its id was reused. */
 int gy_segment_reach(struct gy_segment *segment, int local, uint64_t address, size_t bytes, void *to);
 
-/* Wakes local rank `local` if it sleeps: a datagram to its doorbell; call after the store that it waits
- * for. The two halves serve those who wake several: one fence, then a doorbell for each. */
+/* Wakes local rank `local` if it sleeps: a datagram to its doorbell. Call after the store that it waits for. The two
+ * halves are for waking several: one fence, then a doorbell for each. */
 void gy_segment_wake(struct gy_segment *segment, int local);
 void gy_segment_fence(struct gy_segment *segment);
 void gy_segment_ring_doorbell(struct gy_segment *segment, int local);

@@ -6,27 +6,29 @@
  *   W3 read sleeping; if set, take it        S3 look for data once more; none: sleep in the poller
  *      and send one datagram
  *
- * The two fences are a pair: either W3 sees S1 and rings, or S3 sees W1 and does not sleep. Without either fence both
- * loads may pass their thread's own store and the wake-up is lost. Sleeping is rare and publishing is not, so where the
- * kernel offers it the sleeper pays for both: membarrier makes every running thread of the registered processes execute
- * a full fence at S2, and W2 orders nothing but the compiler. That needs the consent of all local ranks. Once given, it is not
- * taken back, for wakers do not ask again; where the kernel refuses a sleeper's call later (it has no memory for it, or the program
- * has since forbidden it, by seccomp), S2 is time: a store leaves its core within nanoseconds, and whatever stops the core, an
- * interrupt or the host of a virtual machine, lets it leave first. So S3, a millisecond later, sees every W1 whose W3 missed S1.
+ * The two fences are a pair: either W3 sees S1 and rings, or S3 sees W1 and does not sleep. Without either fence
+ * both loads may pass their thread's own store, and the wake-up is lost. Sleeping is rare and publishing is not, so
+ * where the kernel offers it the sleeper pays for both. membarrier makes every running thread of the registered
+ * processes execute a full fence at S2, and W2 orders only the compiler. That needs the consent of all local ranks,
+ * and is not revoked, as wakers do not ask again. If the kernel refuses a sleeper's later call (no memory, or
+ * forbidden by seccomp since), S2 is a delay. A store leaves its core within nanoseconds, and an interrupt or a
+ * virtual machine's host that stops the core lets it leave first. So S3, a millisecond later, sees every W1 whose W3
+ * missed S1.
  *
- * Taking the flag with an exchange makes one ring per sleep, however many wakers there are. A datagram that comes late
- * finds its rank awake: a spurious turn, nothing more. One that comes in time is the sleeper's: another thread of its rank that
- * looks at the poller meanwhile leaves it there. Were it taken, the kernel, which looks again before it lets the sleeper go, would
- * find nothing and let it sleep on, and nobody would ring again.
+ * Taking the flag with an exchange makes one ring per sleep, for any number of wakers. A late datagram finds its
+ * rank awake: one spurious iteration. A datagram in time belongs to the sleeper: another thread of its rank that
+ * polls meanwhile leaves it in the socket. If it were taken, the kernel, which checks again before it returns to the
+ * sleeper, would let it sleep on without another ring.
  *
- * Only ranks of the world can ring. The first local rank makes a few sender sockets and their descriptors travel with the segment's.
- * A doorbell is connected to one of them, so that the kernel refuses a datagram from any other socket (EPERM). Its own name is one
- * that the kernel picks (autobind), which nobody can have taken before; the control page tells it to the peers.
+ * Only ranks of the world can ring. The first local rank makes a few sender sockets, whose descriptors are passed
+ * with the segment's. A doorbell is connected to one of them, so the kernel refuses a datagram from any other socket
+ * (EPERM). Its own name is picked by the kernel (autobind), so it cannot have been taken before; the control page
+ * publishes it to the peers.
  *
- * A datagram that its receiver has not read counts against the socket that has sent it, which holds 277 of them with Linux's
- * defaults. A rank has two unread ones at most: that of its last sleep, and one that came late. So a sender socket that serves
- * GY_DOORBELLS_PER_SENDER ranks always has room. The length of the receiver's queue does not matter: the kernel looks at it only where the
- * two sockets are not connected. */
+ * An unread datagram counts against the sending socket, which holds 277 of them with Linux's defaults. A rank has at
+ * most two unread ones: that of its last sleep, and a late one. So a sender socket that serves
+ * GY_DOORBELLS_PER_SENDER ranks always has room. The length of the receiver's queue does not matter: the kernel
+ * checks it only if the two sockets are not connected. */
 #include <errno.h>
 #include <linux/membarrier.h>
 #include <poll.h>
@@ -42,10 +44,10 @@
 #include "transport/shm/internal.h"
 
 #define DRAIN_MAX 64             /* datagrams per callback */
-#define STORES_NS GY_MILLISECOND /* in which every store of another core has long become visible */
+#define STORES_NS GY_MILLISECOND /* within which another core's store has become visible */
 #define PATIENCE_MS 50 /* while the kernel has no memory for a datagram: as long as a rank sleeps that nobody wakes */
 
-/* The name that the kernel picks: a zero and five digits. */
+/* The name picked by the kernel: a zero and five digits. */
 #define NAME_BYTES 6u
 
 _Static_assert(NAME_BYTES <= sizeof(uint64_t), "a name fits into the word that tells it");
@@ -57,7 +59,7 @@ static socklen_t name_of(uint64_t word, struct sockaddr_un *name_p)
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + NAME_BYTES);
 }
 
-/* The other direction; 0: the socket has no such name. */
+/* The inverse; 0: the socket has no such name. */
 static uint64_t word_of(int fd)
 {
     struct sockaddr_un name;
@@ -69,7 +71,8 @@ static uint64_t word_of(int fd)
     return word;
 }
 
-/* A datagram socket with a name that the kernel picks. `sender` −1: any socket may send to it. Returns −1 with errno. */
+/* Makes a datagram socket with a name picked by the kernel. `sender` −1: any socket may send to it. Returns −1 with
+ * errno. */
 static int socket_make(int sender)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
@@ -77,7 +80,7 @@ static int socket_make(int sender)
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -1;
-    /* connected first: there is no moment at which a stranger could send to the name */
+    /* connected first: a stranger can never send to the name */
     if ((sender < 0 || (getsockname(sender, (struct sockaddr *)&name, &bytes) == 0 &&
                         connect(fd, (struct sockaddr *)&name, bytes) == 0)) &&
         bind(fd, (struct sockaddr *)&(struct sockaddr_un){.sun_family = AF_UNIX}, sizeof(sa_family_t)) == 0)
@@ -160,7 +163,7 @@ void gy_segment_doorbell_register(struct gy_segment *segment)
                           segment->fences_for_all ? 1u : 0u, memory_order_release);
 }
 
-/* Every local rank is registered, and fences for all when it goes to sleep. Never taken back. */
+/* True if every local rank is registered, and fences for all when it goes to sleep. Never revoked. */
 static bool everyone_registered(struct gy_segment *segment)
 {
     for (int i = 0; i < segment->world->nlocals; i++)
@@ -180,7 +183,7 @@ void gy_segment_fence(struct gy_segment *segment)
     gy_store_load_fence(); /* W2 */
 }
 
-/* Returns false if there is no room or no memory for a datagram; true also where nobody is left to wake. */
+/* Returns false if there is no room or memory for a datagram; true also if the rank is gone. */
 static bool send_ring(struct gy_segment *segment, int local)
 {
     struct sockaddr_un name;
@@ -214,7 +217,7 @@ void gy_segment_wake(struct gy_segment *segment, int local)
     gy_segment_ring_doorbell(segment, local);
 }
 
-/* A ring ends it: then there is something to look at. */
+/* A ring ends the delay: then there is data to process. */
 static void outwait_stores(const struct gy_segment *segment)
 {
     struct pollfd doorbell = {.fd = segment->doorbell.fd, .events = POLLIN};
