@@ -1,7 +1,7 @@
 /* The checksum of a silent frame (polled_write.c), over the 8 bytes behind it and the payload. It proves that all of
  * them have arrived; any part may still hold the previous contents.
  *
- *   secret + number --> XXH3 of 128 bytes --> XXH3 of 128 bytes --> ... --> XXH3 of the rest   (each the next one's seed)
+ *   secret + number --> XXH3 of 128 bytes --> XXH3 of 128 bytes --> ... --> XXH3 of the rest   each the next seed
  *
  * XXH3 takes a multiplication per 16 bytes of a short input. From 240 bytes on it uses longer code paths that need
  * vector instructions, so only short pieces are hashed. For soft-RoCE under an emulator the number of instructions

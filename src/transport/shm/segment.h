@@ -23,7 +23,7 @@ struct gy_segment;
 #define GY_TUNER_OCTAVES 16   /* of sizes, the last one has all that is longer */
 #define GY_TUNER_QUESTIONS 4  /* collectives/shm/autotune.h has them */
 #define GY_REGION_SLOTS 4     /* slots in the ring of each region half */
-#define GY_CALL_SIGNATURES 16 /* nobody shows so many beyond one that somebody else is in: see GY_REGION_SHOWN */
+#define GY_CALL_SIGNATURES 16 /* signatures beyond the oldest one with a reader: see GY_REGION_SHOWN */
 #define GY_REGION_SHOWN 4     /* operations that a rank publishes at once; others are at most SLOTS + AHEAD behind it */
 #define GY_REGION_INLINE 112  /* bytes of a vector stored in the flag's pair of cache lines, 48 of them in its own */
 #define GY_REGION_VECTOR 16384 /* bytes of a longer vector, on whole lines of its own */

@@ -45,7 +45,7 @@
 
 #define DRAIN_MAX 64             /* datagrams per callback */
 #define STORES_NS GY_MILLISECOND /* within which another core's store has become visible */
-#define PATIENCE_MS 50 /* while the kernel has no memory for a datagram: as long as a rank sleeps that nobody wakes */
+#define PATIENCE_MS 50           /* the longest sleep while the kernel has no memory for a datagram */
 
 /* The name picked by the kernel: a zero and five digits. */
 #define NAME_BYTES 6u

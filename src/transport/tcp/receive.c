@@ -2,15 +2,15 @@
  *
  *   recv(msg) --> [rest of the payload under way, in the receive handler's memory][65 KiB read-ahead]
  *
- * Neither goes further than the turn of this rail (striping.c). The second half of that vector makes a stream of tiny frames
- * cost one call, and lets the header behind a payload come with it; after a payload that was longer, when the next may be so
- * too, it is short, since what of that is in the read-ahead has to be copied once more. Frames that lie whole in the read-ahead are given
- * to the receive handler there; the others are completed in its own memory. An eager frame of 64 KiB is more than a packet of the loopback
- * interface holds: the few bytes of the second one are awaited, for what the receive handler would do with it meanwhile is to keep it in a stash.
- * On a sealed link a header is opened before anything of it is believed, and a payload, where it lies, before
- * the receive handler hears of it: wrong bytes may reach the memory that the receive handler gave, but never count as having arrived.
+ * Neither passes the turn of this rail (striping.c). The read-ahead makes a stream of short frames cost one call,
+ * and receives the header behind a payload. After a long payload it is small, since payload bytes in it are copied
+ * once more. Frames that are complete in the read-ahead are delivered in place; others are completed in the receive
+ * handler's memory. An eager frame of 64 KiB exceeds a packet of the loopback interface. The few bytes of its second
+ * packet are awaited, as the receive handler would stash an incomplete frame. On a sealed link a header is verified
+ * before use, and a payload in place before the receive handler is told. Wrong bytes may reach the handler's memory,
+ * but never count as received.
  *
- * Invariant: the read-ahead holds bytes only while no payload is under way, or was just used up. */
+ * Invariant: the read-ahead holds bytes only while no payload is incomplete, or was just used up. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,12 +22,12 @@
 
 #define SLEEP_BYTES ((size_t)128 << 10)        /* end a sleep at the latest */
 #define QUIET_BYTES ((size_t)GY_TCP_AHEAD + 1) /* more than any eager frame */
-#define QUIET_AFTER 32                         /* times that something came */
-#define HEADERS ((size_t)1024)                 /* read ahead where long payloads are expected */
+#define QUIET_AFTER 32                         /* number of arrivals */
+#define HEADERS ((size_t)1024)                 /* read-ahead while long payloads are expected */
 #define RECEIVE_FRAMES 16                      /* per call */
 #define RECEIVE_BYTES (UINT64_C(1) << 20)      /* per call */
 
-/* Fills the payload under way and then the read-ahead; −1: nothing there (or broken), else bytes. */
+/* Fills the current payload and then the read-ahead; −1: no data (or broken), else bytes. */
 static ssize_t fill(struct tcp_link *link, bool *more_p)
 {
     struct iovec pieces[2];
@@ -62,7 +62,7 @@ static ssize_t fill(struct tcp_link *link, bool *more_p)
     }
     if (times)
         gy_tcp_zero_copy_read(link, (size_t)got, gy_now() - before);
-    *more_p = (size_t)got == wanted + room; /* short: the socket is empty now, do not ask again */
+    *more_p = (size_t)got == wanted + room; /* short: the socket is empty now, do not read again */
     size_t direct = gy_min_size(wanted, (size_t)got);
     link->base.inbound.got += direct;
     link->end += (size_t)got - direct;
@@ -80,7 +80,7 @@ bool gy_tcp_digestible(const struct tcp_link *link)
     return available >= (link->envelopes ? GY_ENVELOPE_HEAD : gy_max_size(link->whole, GY_FRAME_BYTES));
 }
 
-/* What came is not what was sent. */
+/* The received bytes failed verification. */
 static bool refuse(struct tcp_link *link, const struct gy_frame *frame, enum gy_flaw flaw)
 {
     char what[64] = "";
@@ -95,7 +95,7 @@ static bool refuse(struct tcp_link *link, const struct gy_frame *frame, enum gy_
     return false;
 }
 
-/* The payload under way is complete; its tag, where there is one, is in memory. */
+/* The current payload is complete; its tag, if any, is in memory. */
 static bool finish(struct tcp_link *link)
 {
     const struct gy_frame *frame = &link->base.inbound.frame;
@@ -107,7 +107,7 @@ static bool finish(struct tcp_link *link)
     return gy_link_inbound_end(&link->base, link->handler);
 }
 
-/* A header as it came; *bytes_p is how many that were. */
+/* Verifies a received header; *bytes_p is its length on the wire. */
 static bool open_header(struct tcp_link *link, struct gy_frame *frame_p, size_t *bytes_p)
 {
     const unsigned char *wire = link->ahead + link->start;
@@ -127,15 +127,15 @@ static bool open_header(struct tcp_link *link, struct gy_frame *frame_p, size_t 
     return false;
 }
 
-/* Is the rest of it likely to be there in no time, and has it room where its beginning is? */
+/* True if the rest is likely to arrive at once, and has room behind its beginning. */
 static bool comes_whole(const struct tcp_link *link, const struct gy_frame *frame)
 {
     return link->near && !link->envelopes && !link->rails && link->start == 0 && frame->flags & GY_FRAME_EAGER &&
            GY_FRAME_BYTES + (size_t)frame->bytes <= GY_TCP_AHEAD;
 }
 
-/* One step from memory: a header, or the rest of a payload. *frames_p counts frames completed. False: the link is no
- * more. */
+/* One step from memory: a header, or the rest of a payload. *frames_p counts completed frames. Returns false if the
+ * link is closed. */
 static bool digest(struct tcp_link *link, int *frames_p)
 {
     const struct gy_receive_handler *handler = link->handler;
@@ -172,16 +172,16 @@ static bool digest(struct tcp_link *link, int *frames_p)
     return gy_link_arrived(&link->base, handler, &frame, frame.bytes ? payload : NULL);
 }
 
-/* What the payload under way lacks, and this rail shall bring, before anything can be done with it. */
+/* Returns the bytes that this rail must still deliver of the current payload. */
 static size_t lacking(const struct tcp_link *link)
 {
     size_t rest = link->base.inbound.active ? link->base.inbound.frame.bytes - link->base.inbound.got : 0;
     return gy_min_size(rest, link->in.left);
 }
 
-/* Where a link is slower than the one who reads, each packet would wake him, for a piece that he can only put beside the
- * others. The kernel counts instead, and never past its own buffer: it grows that, and wakes when it is full; the end of
- * the connection wakes whatever came. */
+/* If a link is slower than its reader, each packet would wake the reader for a piece that it can only store. The
+ * kernel counts instead, up to the size of its buffer: it grows the buffer, and wakes when it is full. The end of
+ * the connection always wakes. */
 static void wake_at(struct tcp_rail *rail, size_t bytes)
 {
     int lowest = (int)gy_max_size(bytes, 1);
@@ -209,11 +209,11 @@ void gy_tcp_expect(struct tcp_link *link)
     wake_at(link->in.rail, gy_min_size(lacking(link), SLEEP_BYTES));
 }
 
-/* The event set hears of every packet, on the core of the rank that sends it, which costs a thirtieth of an exchange of short frames; and
- * nobody asks it while ranks answer each other so quickly that none sleeps. So the kernel is told, after a while of that, to say nothing of
- * less than any eager frame has, until somebody falls asleep (poller.h) or posts a frame, be it a grant for what is longer; the connection's
- * end it tells of all the same. It also acknowledges long frames sooner then: 64 KiB in both directions at once took from the same time to
- * three times as long without. */
+/* The event set handles every packet on the sending rank's core, which costs a thirtieth of an exchange of short
+ * frames. It is not needed while ranks answer so quickly that none sleeps. So after a while the kernel is told not
+ * to report less than an eager frame. This ends when a thread goes to sleep (poller.h) or posts a frame, such as a
+ * grant; the connection's end is always reported. The kernel also acknowledges long frames sooner then: 64 KiB in
+ * both directions at once took from the same time to three times as long without. */
 static void grow_quiet(struct tcp_link *link)
 {
     struct tcp_rail *rail = link->in.rail;
@@ -244,7 +244,7 @@ static bool receive(struct tcp_link *link)
     return moved;
 }
 
-/* A sleeper that another thread reads for must not wait for more than is still to come. */
+/* A sleeper for which another thread reads must not wait for more bytes than are still to arrive. */
 bool gy_tcp_receive(struct tcp_link *link)
 {
     bool moved = receive(link);

@@ -3,12 +3,12 @@
  *   queue --(16 frames a call: header, payload, header, payload ...)--> sendmsg
  *            sealed: sealed_frames.h lays them out instead
  *
- * A frame's owner has it back when its last byte is in the socket. Where the socket is full the rest stays queued:
- * `sent` counts what of the first frame has left. A call goes no further than the turn of its rail (striping.c).
+ * A frame returns to its owner when its last byte is in the socket. If the socket is full the rest stays queued:
+ * `sent` counts the bytes of the first frame that have left. A call does not pass the turn of its rail (striping.c).
  *
- * send_short has no owner: where nothing is queued the frame goes to the socket from where it lies, by one call. Should that take
- * a part of it, the rest is copied and becomes the first of the queue, so that whatever comes later goes behind it. On sealed
- * links, and on those of several rails, the frame is copied and queued from the beginning. */
+ * send_short has no owner: if the queue is empty the frame is sent in place, by one call. After a partial send the
+ * rest is copied and becomes the first of the queue, so later frames follow it. On sealed links, and on those of
+ * several rails, the frame is always copied and queued. */
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -60,7 +60,7 @@ static void account(struct tcp_link *link, size_t bytes)
     }
 }
 
-/* One frame, whole, of which nothing has left: a short one put together, so that it goes by the plainer call. */
+/* Sends one whole frame of which nothing has left; a short one is assembled for the simpler call. */
 static ssize_t send_frame(const struct tcp_link *link, const struct gy_frame *header, const void *payload)
 {
     uint8_t wire[GY_FRAME_BYTES + SHORT_BYTES];
@@ -76,7 +76,7 @@ static ssize_t send_frame(const struct tcp_link *link, const struct gy_frame *he
     return sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* One short frame of which nothing has left, and that stays on this rail. */
+/* True for one short frame of which nothing has left, and that stays on this rail. */
 static bool is_short(const struct tcp_link *link)
 {
     const struct gy_frame_out *frame = link->base.first;
@@ -84,7 +84,7 @@ static bool is_short(const struct tcp_link *link)
            link->out.left >= GY_FRAME_BYTES + SHORT_BYTES;
 }
 
-/* So many pieces are the first `bytes`, or all; the last of them ends there. */
+/* Returns how many pieces hold the first `bytes`, or all; the last of them is cut there. */
 static size_t cut(struct iovec *pieces, size_t count, size_t bytes)
 {
     for (size_t i = 0; i < count; i++) {
@@ -109,7 +109,8 @@ static ssize_t send_gathered(const struct tcp_link *link)
     return sendmsg(link->out.rail->watch.fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* As much of a frame as one call takes, which is the first of the queue, with those behind it, or alone. *past_p: past the caches? */
+/* Sends as much of a frame as one call takes: the first of the queue with those behind it, or alone. *past_p: by
+ * non-temporal copy. */
 static ssize_t send_long(struct tcp_link *link, struct gy_frame_out *frame, bool *past_p)
 {
     *past_p = gy_tcp_pool_has(link, frame);
@@ -130,7 +131,7 @@ static ssize_t send_timed(struct tcp_link *link, struct gy_frame_out *frame)
     return sent;
 }
 
-/* As much of the queue as one call takes: bytes, or −1 and errno. */
+/* Sends as much of the queue as one call takes: bytes, or −1 and errno. */
 static ssize_t send_some(struct tcp_link *link)
 {
     const struct gy_frame_out *frame = link->base.first;
@@ -139,14 +140,14 @@ static ssize_t send_some(struct tcp_link *link)
     return send_timed(link, link->base.first);
 }
 
-/* The connection is over, which reading will find, behind the last bytes of a peer that has gone. */
+/* True if the connection is over; reading will find that after the last bytes of the peer. */
 static bool is_the_end(int reason)
 {
     return reason == EPIPE || reason == ECONNRESET || reason == ECONNABORTED || reason == ETIMEDOUT ||
            reason == EHOSTUNREACH || reason == EHOSTDOWN || reason == ENETUNREACH || reason == ENETDOWN;
 }
 
-/* What else keeps a frame here, such as memory that cannot be read, nothing will ever find. */
+/* Other send errors, such as unreadable memory, are never found by reading. */
 static void cannot_send(struct tcp_link *link, int reason)
 {
     if (!is_the_end(reason))
@@ -178,7 +179,7 @@ bool gy_tcp_flush(struct tcp_link *link)
     return moved;
 }
 
-/* What the frame says of how it goes may be changed. The place of the kept one stands for it, so that a piece in the pool stays its own. */
+/* The frame's flags may change. The kept frame's address represents it, so that a piece in the pool stays its own. */
 static ssize_t send_alone(struct tcp_link *link, struct gy_frame *header, const void *payload)
 {
     link->kept = (struct gy_frame_out){.header = *header, .payload = payload};
@@ -189,7 +190,7 @@ static ssize_t send_alone(struct tcp_link *link, struct gy_frame *header, const 
     return sent;
 }
 
-/* The link's own copy, of which so many bytes have left; nothing else is queued. */
+/* Keeps the link's own copy, of which `sent` bytes have left; nothing else is queued. */
 static void keep(struct tcp_link *link, const struct gy_frame *header, const void *payload, size_t sent)
 {
     link->kept = (struct gy_frame_out){.header = *header, .payload = link->rest};
@@ -216,7 +217,7 @@ bool gy_tcp_send_short(struct gy_link *base, const struct gy_frame *header, cons
     gy_tcp_zero_copy_mark(link, &marked);
     ssize_t sent = header->bytes < GY_TCP_ZERO_COPY_LEAST ? send_frame(link, &marked, payload)
                                                           : send_alone(link, &marked, payload);
-    if (sent <= 0) /* post finds out why */
+    if (sent <= 0) /* post finds the cause */
         return false;
     gy_tcp_passed(&link->out, (size_t)sent);
     if ((size_t)sent < whole)

@@ -3,19 +3,18 @@
  *   the link's bytes, each way   | stripe | stripe | stripe | stripe | ...
  *   go over rail                     0        1        0        1      of two
  *
- * Frames, seals and their order are what they are over one connection: both ends count the bytes and so know over which
- * rail the next ones go. The stream waits for the rail whose turn it is, while the others are kept busy by what the
- * kernel holds for them, at either end. So all rails carry the same, and the slowest sets the pace.
+ * Frames, seals and their order are the same as over one connection: both ends count the bytes and so know the next
+ * rail. The stream waits for the current rail, while kernel buffers at both ends keep the others busy. So all rails
+ * carry equal amounts, and the slowest sets the pace.
  *
- * The first rail is made as any link is. The first payload over it from the lower rank says where its other interfaces are
- * (RAILS), and the higher rank dials each of them from its own interface of that number. By which rail it has come the
- * lower one sees at its own end of the connection.
+ * The first rail is made like any link. The lower rank's first payload on it lists its other interfaces' addresses
+ * (RAILS). The higher rank connects to each from its own interface of that number. The lower one identifies the rail
+ * by its end of the connection.
  *
- * The end of one rail is that of the link: one that went on with a part of its bandwidth would be found by nobody. The
- * others stay open, though nobody hears them any more, until the transport closes: the peer then sees no other end than
- * the one that there was, and is told the reason before. Where it is the network, nobody else may ever see it, for the
- * overlay is connected over the first rail: who finds it tells all ranks, and takes the blame if its own interface is
- * down. */
+ * The end of one rail is that of the link: a silent loss of bandwidth would go unnoticed. The others stay open,
+ * unread, until the transport closes. So the peer sees no other end than the real one, and is told the reason
+ * before. If the network is the cause, no other rank may ever detect it, as the overlay uses the first rail. The
+ * rank that detects it tells all ranks, and reports itself as failed if its own interface is down. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,15 +30,15 @@
 
 #define STRIPE (64u << 10)
 #define OWN_TEXT (GY_INTERFACE_NAME + GY_ADDRESS_TEXT + 4)
-#define LAST_WORDS GY_SECOND /* for what the peer said over other rails before it closed one */
+#define LAST_WORDS GY_SECOND /* for the peer's data on other rails before it closed one */
 
 struct tcp_rails {
-    struct gy_receive_handler handler; /* hears RAILS, */
+    struct gy_receive_handler handler; /* receives RAILS, */
     struct gy_frame_out told;          /* which the other end sends */
     uint8_t addresses[(GY_RAILS_MOST - 1) * GY_ADDRESS_WIRE];
     struct sockaddr_storage there[GY_RAILS_MOST]; /* the peer's ends */
     struct tcp_rail *broken;                      /* NULL: none */
-    int reason;                                   /* why that one is mute: an errno */
+    int reason;                                   /* why that rail is mute: an errno */
     int64_t muted;                                /* since when */
 };
 
@@ -120,7 +119,7 @@ static gyre_status dial_others(struct tcp_link *link, const uint8_t *addresses, 
     return status;
 }
 
-/* What comes before it, a grant, and after it is for the layer above. A failure is the link's to report. */
+/* Frames before it (a grant) and after it are for the layer above. The link reports a failure. */
 static gyre_status introduction_arrived(void *user, int peer, const struct gy_frame *frame, const void *payload)
 {
     struct tcp_link *link = user;
@@ -177,7 +176,7 @@ void gy_tcp_rails_connected(struct tcp_rail *rail)
 {
     struct sockaddr_storage *there = &rail->link->rails->there[number_of(rail)];
     socklen_t bytes = sizeof(*there);
-    (void)getpeername(rail->watch.fd, (struct sockaddr *)there, &bytes); /* only named */
+    (void)getpeername(rail->watch.fd, (struct sockaddr *)there, &bytes); /* for messages only */
 }
 
 int gy_tcp_rails_come_by(const struct tcp *tcp, int fd)
@@ -194,13 +193,13 @@ int gy_tcp_rails_come_by(const struct tcp *tcp, int fd)
 
 /* ---- their ends ---- */
 
-/* Not the peer's doing: what its kernel says is an end or a reset. */
+/* True if the peer did not cause it: the peer's kernel sends an end or a reset. */
 static bool is_network(int reason)
 {
     return reason == ETIMEDOUT || reason == EHOSTUNREACH || reason == ENETUNREACH || reason == ENETDOWN;
 }
 
-/* That the peer's host is gone is known by others, too, but that would be the same verdict. */
+/* Others also detect a lost host, but report the same failure. */
 static void tell_all(const struct tcp_rail *rail, int reason)
 {
     const struct tcp *tcp = rail->link->tcp;
@@ -249,8 +248,8 @@ void gy_tcp_rails_fail(struct tcp_rail *rail, int reason)
         tell_all(rail, reason);
 }
 
-/* While the peer goes, the end of one rail may be seen before the last bytes of another: these are read first, and the
- * link ends where the stream does. A peer that stays has said why, or will find the rail broken as well. */
+/* While the peer leaves, the end of one rail may be seen before the last bytes of another. These are read first, and
+ * the link ends where the stream does. A peer that stays has sent the reason, or will find the rail broken as well. */
 void gy_tcp_rails_mute(struct tcp_rail *rail, int reason)
 {
     struct tcp_rails *rails = rail->link->rails;

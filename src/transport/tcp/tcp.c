@@ -1,9 +1,9 @@
-/* Links over TCP, one socket per pair of ranks, made when first wanted: the higher rank dials, the lower waits for the
- * door. Here are the connections and the table; tcp/send.c and tcp/receive.c move the bytes, and where GYRE_INTERFACE
- * names several interfaces, striping.c makes several sockets one link.
+/* Links over TCP, one socket per pair of ranks, made on first use: the higher rank connects, the lower one accepts.
+ * Here are the connections and the operations table. tcp/send.c and tcp/receive.c move the bytes; striping.c makes
+ * several sockets one link if GYRE_INTERFACE names several interfaces.
  *
- * Invariants: progress never waits; EPOLLIN is watched from the first moment to the last on the rail that is read,
- * EPOLLOUT only on the one that is written, while frames are stuck and somebody sleeps, or is about to. */
+ * Invariants: progress never waits; EPOLLIN is always watched on the rail that is read. EPOLLOUT is watched only on
+ * the one that is written, while frames are stuck and a thread sleeps, or is about to. */
 #include <errno.h>
 #include <linux/sockios.h>
 #include <linux/tcp.h> /* the C library's own has an older tcp_info */
@@ -39,7 +39,7 @@ static void watch_out(struct tcp_link *link)
     }
 }
 
-/* Another thread fell asleep when nothing was stuck: it is to go on when there is room, since this one may leave. */
+/* Another thread fell asleep when nothing was stuck: it is woken when there is room, since this thread may leave. */
 static void tell_sleeper(struct tcp_link *link)
 {
     if (link->base.first && gy_poller_has_sleeper(link->tcp->env.poller))
@@ -59,7 +59,7 @@ static void disconnect(struct tcp_link *link)
     }
 }
 
-/* A look too late is no silence: it takes two. */
+/* A late check is no silence: two checks must find it. */
 static void tcp_check(struct gy_link *base, int64_t timeout)
 {
     struct tcp_link *link = (struct tcp_link *)base;
@@ -91,7 +91,7 @@ static bool tcp_progress(struct gy_link *base)
             moved |= gy_tcp_flush(link);
         if (link->rails)
             gy_tcp_rails_check(link);
-        if (link->rails) /* somebody may be asleep on the rail that was read until now */
+        if (link->rails) /* a thread may be asleep on the previous read rail */
             watch_out(link);
         else
             tell_sleeper(link);
@@ -116,7 +116,7 @@ static void readable(void *owner, uint32_t events)
         watch_out(link);
 }
 
-/* Do both ends have one address? Then nothing is between them but this machine's kernel. */
+/* True if both ends have one address: then only this machine's kernel is between them. */
 static bool is_on_one_machine(int fd)
 {
     struct sockaddr_storage here = {0}, there = {0};
@@ -131,18 +131,18 @@ static bool is_on_one_machine(int fd)
                   sizeof(struct in6_addr)) == 0;
 }
 
-/* The kernel's queue for a connection grows to megabytes, and what it holds has gone for us: a grant would stand behind all
- * of it, a tenth of a second on a slow wire, while the other direction is idle. So much is kept there that has not been
- * sent; what is between the ends does not count. */
+/* The kernel's queue of a connection grows to megabytes. A grant behind all of it would be late by a tenth of a
+ * second on a slow wire, while the other direction is idle. So the unsent bytes there are limited; bytes in flight
+ * do not count. */
 static void keep_short(int fd)
 {
     int bytes = UNSENT_BYTES;
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof(bytes)); /* slower without, not wrong */
 }
 
-/* A message leaves when it is there. Where no wire is, none is congested: what paces its packets, as bbr does, takes up to
- * twice as long there for nothing, so that the simplest control is taken, which every kernel lets everybody have. Over a
- * wire it is the user's choice or the system's; tcp_open has seen that the kernel has it. */
+/* A message leaves at once. Without a wire there is no congestion: pacing, as by bbr, takes up to twice as long for
+ * nothing. So the simplest control is used, which every kernel permits. Over a wire it is the user's choice or the
+ * system's; tcp_open has checked that the kernel has it. */
 static void set_options(int fd, bool near, const char *congestion)
 {
     int one = 1;
@@ -169,7 +169,7 @@ static gyre_status check_congestion(const char *name, struct gy_error *error)
     return status;
 }
 
-/* What leaves and what comes is sealed with these from the first byte on. False: no memory. */
+/* All data is sealed with these keys from the first byte on. Returns false if out of memory. */
 static bool seal(struct tcp_link *link, const struct gy_seal_keys *keys)
 {
     if (keys->suite == GY_SUITE_OFF)
@@ -214,14 +214,14 @@ static struct tcp_link *find(struct tcp *tcp, int peer)
     return link;
 }
 
-/* Who has the descriptor keeps or closes it; nobody has the keys any more. */
+/* The descriptor's new owner closes it; the keys are erased. */
 static void forget(struct tcp_parked *parked)
 {
     explicit_bzero(parked, sizeof(*parked));
     parked->fd = -1;
 }
 
-/* The listener: a lower rank's half. Nothing is read before the layer above wants the link. */
+/* The listener: a lower rank's half. Nothing is read before the layer above requests the link. */
 static void accepted(void *user, int rank, int fd, const struct gy_seal_keys *keys)
 {
     struct tcp *tcp = user;
@@ -243,7 +243,7 @@ static void accepted(void *user, int rank, int fd, const struct gy_seal_keys *ke
     }
 }
 
-/* The dial's answer: the higher rank's half. Close cancels what is under way, so the rail is alive. */
+/* The connection's callback: the higher rank's half. Close cancels pending ones, so the rail is valid. */
 static void dialled(void *user, int rank, int fd, const struct gy_seal_keys *keys)
 {
     struct tcp_rail *rail = user;
@@ -347,7 +347,7 @@ static gyre_status tcp_link(void *instance, int peer, struct gy_link **link_p, s
     return GYRE_SUCCESS;
 }
 
-/* A grant does not wait for payloads: it is what the peer needs in order to send at the same time. */
+/* A grant overtakes payloads: the peer needs it to send concurrently. */
 static void tcp_post(struct gy_link *base, struct gy_frame_out *frame)
 {
     struct tcp_link *link = (struct tcp_link *)base;
@@ -360,15 +360,15 @@ static void tcp_post(struct gy_link *base, struct gy_frame_out *frame)
         gy_link_push(base, frame);
     bool untried = link->untried;
     link->untried = frame->patient && (untried || base->first == frame);
-    /* behind others that have been tried the socket was full a moment ago: progress goes on */
+    /* behind frames that were tried, the socket was full a moment ago: progress continues */
     if (base->state == GY_LINK_OPEN && !frame->patient && (base->first == frame || untried))
         gy_tcp_flush(link);
     if (base->state == GY_LINK_OPEN)
         tell_sleeper(link);
 }
 
-/* The least that the kernel has seen of late: what stands in a queue on the way does not count. Bytes that go over several
- * connections in turns are not bounded by the way of one. */
+/* Returns the kernel's recent minimum: queueing on the path does not count. Bytes over several connections in turns
+ * are not bounded by one path's time. */
 static int64_t tcp_round_trip(const struct gy_link *base)
 {
     const struct tcp_link *link = (const struct tcp_link *)base;
@@ -390,7 +390,7 @@ static bool tcp_arm(void *instance)
         watch_out(link);
         gy_tcp_expect(link);
     }
-    return true; /* what is in the kernel makes epoll return by itself: it is level-triggered */
+    return true; /* epoll is level-triggered: data in the kernel makes it return */
 }
 
 static void tcp_disarm(void *instance)
@@ -419,7 +419,7 @@ static void tcp_close(void *instance)
     }
 }
 
-/* Has the kernel sent all that it took? It holds small packets back while many have not been acknowledged. */
+/* True if the kernel has sent all that it accepted. It delays small packets while many are unacknowledged. */
 static bool has_left(const struct tcp_link *link)
 {
     for (int i = 0; i < link->tcp->rails; i++) {
@@ -430,8 +430,8 @@ static bool has_left(const struct tcp_link *link)
     return true;
 }
 
-/* Everything that is queued goes to the kernel, as far as it takes it before the deadline. The first rail may be there, and
- * the one whose turn it is on its way. */
+/* Passes all queued frames to the kernel, as far as it accepts them before the deadline. The first rail may be
+ * connected while the current one is still connecting. */
 static void hand_over(struct tcp_link *link, int64_t deadline)
 {
     while (link->base.state == GY_LINK_OPEN && link->rail[0].watch.fd >= 0 && link->base.first && !link->mute &&
@@ -444,8 +444,8 @@ static void hand_over(struct tcp_link *link, int64_t deadline)
     }
 }
 
-/* Sends what is queued and says that no more comes. Closing with unread bytes would reset the connection and could lose
- * what is on its way. */
+/* Sends the queue and shuts down the sending side. Closing with unread bytes would reset the connection and could
+ * lose data in flight. */
 static void tcp_stop(void *instance)
 {
     struct tcp *tcp = instance;
@@ -469,7 +469,7 @@ static void tcp_fini(void *instance, bool forked)
     while (tcp->links) {
         struct tcp_link *link = tcp->links;
         tcp->links = link->next;
-        for (int i = 0; forked && i < tcp->rails; i++) /* the epoll set is the parent's: hands off */
+        for (int i = 0; forked && i < tcp->rails; i++) /* the epoll set is the parent's: not changed */
             if (link->rail[i].watch.fd >= 0)
                 close(link->rail[i].watch.fd);
         gy_envelopes_free(link->envelopes);

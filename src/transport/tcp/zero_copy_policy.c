@@ -1,21 +1,21 @@
-/* Which payloads between sockets of one host go past the sender's caches (zero_copy_pool.c does it): those for which both ends' clocks find that
- * quicker.
+/* Selects the payloads between sockets of one host that are sent by non-temporal copy (zero_copy_pool.c): those for
+ * which both ends' timings are lower.
  *
- * A plain send copies a payload to pages of the kernel that were in use a moment ago. The reader has their lines still, and where his core has
- * no last-level cache in common with the sender's each of them takes as long to be written again as a line takes from memory, two or three
- * times as long as all else. What is written past the caches waits for nobody. Where the two have a cache in common, plain sends are
- * quicker. So both ends time what the kernel's copies take, of payloads of about one length by themselves: now and then for a few of either way
- * behind each other, of long ones always; the frames say that they do. The reader's figures come to the sender with his frames, of the sort
- * that came last, and with every frame how much he has read. */
+ * A plain send copies a payload to recently used kernel pages, whose cache lines the reader still holds. If its core
+ * shares no last-level cache with the sender's, writing each line again takes as long as a memory access, two or
+ * three times as long as all else. A non-temporal write does not wait. With a common cache plain sends are faster.
+ * So both ends time the kernel's copies, separately for payloads of about one length: occasionally for a few
+ * consecutive frames of either method, for long ones always; a flag in the frame says so. The reader's timings
+ * return in its frames, for the size class that arrived last, and every frame reports how much it has read. */
 #include <string.h>
 
 #include "core/clock.h"
 #include "core/dtype.h"
 #include "transport/tcp/internal.h"
 
-#define TRIAL_FRAMES 8u  /* half of them the other way */
-#define TRIAL_EVERY 128u /* of so many times that; at first those that are powers of two, too */
-#define LONG_FIRST 16u   /* long payloads: of these every so many'th goes the other way, */
+#define TRIAL_FRAMES 8u  /* half of them by the other method */
+#define TRIAL_EVERY 128u /* a trial per this many frames; at first also at powers of two */
+#define LONG_FIRST 16u   /* long payloads: every so many'th uses the other method, */
 #define LONG_TRIED_FIRST 4u
 #define LONG_TRIED_LATER 64u /* and of later ones */
 #define FIGURES_LEAST 2
@@ -40,8 +40,8 @@ struct tcp_sort *gy_tcp_zero_copy_sort(struct tcp_link *link, size_t payload)
     return &link->past.sort[sort];
 }
 
-/* Plain sends are quick or slow, as the kernel's pages fall, and once in a while somebody loses his core in a call: the mean without the
- * highest quarter. */
+/* Plain sends vary with the kernel's pages, and a thread may be preempted in a call: the mean without the highest
+ * quarter. */
 static uint16_t mean_of(const struct tcp_pace *pace)
 {
     unsigned highest[2] = {0}, left_out = pace->count / 4, sum = 0;
@@ -110,7 +110,7 @@ void gy_tcp_zero_copy_begin(struct tcp_link *link, const struct gy_frame *header
 
 /* ---- the sender ---- */
 
-/* Begun where it saves a tenth, and gone on with while it saves anything. */
+/* Started if it saves a tenth, continued while it saves anything. */
 static void choose(struct tcp_sort *sort)
 {
     unsigned cost[2];
@@ -123,7 +123,7 @@ static void choose(struct tcp_sort *sort)
     sort->pays = sort->pays ? cost[1] < cost[0] : cost[1] * 10 < cost[0] * 9;
 }
 
-/* Some of one way and then some of the other, behind each other. */
+/* Some frames by one method and then some by the other, consecutively. */
 static unsigned flags_of_short(struct tcp_sort *sort)
 {
     unsigned turn = sort->frames++, trial = turn / TRIAL_FRAMES;
@@ -134,8 +134,8 @@ static unsigned flags_of_short(struct tcp_sort *sort)
     return (sort->pays != other ? GY_FRAME_NT : 0) | (timed ? GY_FRAME_TIMED : 0);
 }
 
-/* Programs send few of these, beside each of which two looks at the clock are nothing. All are timed, and the choice is made anew each time:
- * the first plain sends go to pages of which the reader has no lines yet, and are quick where the later ones are not. */
+/* Programs send few long payloads, for which two clock reads are negligible. All are timed, and the choice is made
+ * anew each time. The first plain sends use pages not in the reader's cache, and are faster than later ones. */
 static unsigned flags_of_long(struct tcp_sort *sort)
 {
     unsigned turn = sort->frames++, of = turn < LONG_FIRST ? LONG_TRIED_FIRST : LONG_TRIED_LATER;

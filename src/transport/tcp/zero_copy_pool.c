@@ -1,13 +1,14 @@
-/* Payloads between sockets of one host, past the caches of the core that sends them: zero_copy_policy.c says which.
+/* Payloads between sockets of one host, sent by non-temporal copy: zero_copy_policy.c selects them.
  *
- *   payload ──copied past the caches──▶ slot of the pool ──sendfile: by reference──▶ the peer's socket ──recv──▶ its place
+ *   payload ──copied past the caches──▶ slot of the pool ──sendfile: by reference──▶ the peer's socket ──recv──▶ its
+ *   place
  *                                        ▲                                                                │
  *                                        └──────── free again: taken (bytes of the stream read) ◀─────────┘
  *
- * Invariant: a slot is written only when nobody reads it any more. Its pages stand in the peer's socket until he has read them,
- * which the kernel does not tell, so that his frames do, each of them. Nothing waits for that: where no slot is free, a frame goes plainly.
- * Slots of a link that has ended, and where a long payload wants them those of another one that has not been heard of, get new pages: who
- * still reads keeps the old ones. */
+ * Invariant: a slot is written only when it has no reader. Its pages stay in the peer's socket until read. The
+ * kernel does not report that, so each of the peer's frames does. Nothing waits for it: without a free slot a frame
+ * is sent plainly. Slots of a closed link get new pages. So do those of another link without a recent report if a
+ * long payload needs them; a remaining reader keeps the old pages. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -43,7 +44,7 @@ static bool make(struct tcp_pool *pool)
     return true;
 }
 
-/* Nothing depends on it but the time. */
+/* Only speed depends on the pool. */
 static void give_up(struct tcp *tcp, const char *what)
 {
     gy_log(GY_LOG_DEBUG, "payloads go plainly between sockets of this host: %s", what);
@@ -60,7 +61,7 @@ static bool is_in_use(const struct tcp_slot *slot, unsigned index)
     return slot->link->past.frame && slot->link->past.slot == index;
 }
 
-/* Whoever has its pages in his socket keeps them. */
+/* Gives the slot new pages; a socket that holds the old ones keeps them. */
 static bool strip(struct tcp_pool *pool, unsigned index)
 {
     pool->slot[index] = (struct tcp_slot){.bare = true};
@@ -76,8 +77,8 @@ static bool clothe(struct tcp_pool *pool, unsigned index)
     return !slot->bare;
 }
 
-/* The first that is free, so that no more of them than are needed pass through the reader's caches; or another link's that has not been
- * heard of, if the payload is so long that new pages cost little beside it. −1: there is none. */
+/* Returns the first free slot, so that few of them pass through the reader's caches. Or another link's without a
+ * recent report, if the payload is so long that new pages cost little. −1: there is none. */
 static int find_slot(const struct tcp_link *link, size_t payload)
 {
     const struct tcp_pool *pool = &link->tcp->pool;
@@ -92,7 +93,7 @@ static int find_slot(const struct tcp_link *link, size_t payload)
     return found;
 }
 
-/* −1: none can be had. */
+/* Returns −1 if none is available. */
 static int take_slot(struct tcp_link *link, size_t payload)
 {
     struct tcp_pool *pool = &link->tcp->pool;
@@ -107,7 +108,7 @@ static int take_slot(struct tcp_link *link, size_t payload)
     return -1;
 }
 
-/* A piece of the frame, from what has left of it on. */
+/* Copies a piece of the frame, from its first unsent byte on. */
 static bool fill_slot(struct tcp_link *link, const struct gy_frame_out *frame)
 {
     struct tcp_pool *pool = &link->tcp->pool;
@@ -141,7 +142,7 @@ bool gy_tcp_pool_has(struct tcp_link *link, struct gy_frame_out *frame)
     if (link->past.frame == frame || (!link->past.frame && !in_header && fill_slot(link, frame)))
         return true;
     if (frame->sent == 0)
-        frame->header.flags &= (uint8_t)~GY_FRAME_NT; /* it goes plainly, and its reader's clock is to know */
+        frame->header.flags &= (uint8_t)~GY_FRAME_NT; /* it is sent plainly, and the reader's timing must know */
     return false;
 }
 
@@ -151,14 +152,14 @@ static bool is_pending(void)
     return sigpending(&signals) == 0 && sigismember(&signals, SIGPIPE) == 1;
 }
 
-/* Where the peer has gone sendfile raises SIGPIPE, which sendmsg can be told not to do. */
+/* If the peer has gone sendfile raises SIGPIPE, which sendmsg can suppress. */
 static ssize_t send_from(int fd, int from, off_t at, size_t bytes)
 {
     sigset_t pipe, old;
     sigemptyset(&pipe);
     sigaddset(&pipe, SIGPIPE);
     pthread_sigmask(SIG_BLOCK, &pipe, &old);
-    bool was = sigismember(&old, SIGPIPE) == 1 && is_pending(); /* else it would have come */
+    bool was = sigismember(&old, SIGPIPE) == 1 && is_pending(); /* else it would have been delivered */
     ssize_t sent = sendfile(fd, from, &at, bytes);
     int errnum = errno;
     if (sent < (ssize_t)bytes && !was && is_pending())
@@ -177,14 +178,14 @@ ssize_t gy_tcp_pool_send(struct tcp_link *link)
     ssize_t sent = send_from(link->out.rail->watch.fd, pool->fd, (off_t)(past->slot * SLOT_BYTES + gone),
                              past->bytes - gone);
     if (sent > 0) {
-        /* Its end, also while a part of it has left only; grants may have gone ahead of it since it was filled. */
+        /* The frame's end, even after a partial send; grants may have overtaken it since it was filled. */
         pool->slot[past->slot].until = gy_tcp_position(&link->out) + past->bytes - gone;
         if ((size_t)sent == past->bytes - gone)
             past->frame = NULL;
     } else if (sent < 0 && (errno == EINVAL || errno == ENOSYS || errno == EPERM)) {
         give_up(link->tcp, "sendfile is not to be had");
         past->frame = NULL;
-        errno = EINTR; /* by other means at once */
+        errno = EINTR; /* by another method at once */
     }
     return sent;
 }
