@@ -1,33 +1,36 @@
-/* Agreement among the members of a communicator, of whom any may fail at any time, those who lead it too.
+/* Agreement among the members of a communicator. Any member may fail at any time, the coordinator too.
  *
- *   member                         coordinator: the lowest member that lives, as far as each knows
- *     JOIN(word, accepted) ─────────▶ has one of every member that lives, and these are enough (quorum.c)
- *     accepted := P ◀──────────────── PROPOSE(P)    P: what the highest earlier coordinator proposed, as far as any of them has
- *                                                      accepted it; if none has, their words combined
- *     ACCEPT ───────────────────────▶ has one of every member that lives, and these are enough: P is decided
- *     decided  ◀──────────────────── DECIDE(P), passed on by everybody who did not know, to all that it is connected to
+ *   member                         coordinator: the lowest member alive, as far as each member knows
+ *     JOIN(input, accepted) ────────▶ has a JOIN of every member alive, and these have a quorum (quorum.c)
+ *     accepted := P ◀──────────────── PROPOSE(P)    P: the proposal of the highest earlier coordinator that any of
+ *                                                      them accepted; otherwise the combined inputs
+ *     ACCEPT ───────────────────────▶ has an ACCEPT of every member alive, and these have a quorum: P is decided
+ *     decided  ◀──────────────────── DECIDE(P), forwarded once by every member that learns it, to all its connections
  *
- * A member that learns of its coordinator's failure joins the next one, with what it has accepted. It thereby promises to accept
- * nothing of a lower coordinator any more: coordinators are numbered by their ranks, and only ever go up, since no failure is taken back.
+ * A member that learns of its coordinator's failure joins the next coordinator and reports what it has accepted. The
+ * JOIN promises to accept nothing of a lower coordinator. Coordinators are numbered by their ranks. The number only
+ * grows, because no failure is taken back.
  *
- * Why all who return and go on return the same. It is the synod of Lamport (The Part-Time Parliament, 1998), with coordinators
- * as ballots. Let coordinator c have decided P: everybody who lived in its eyes, set A, accepted P. A later coordinator d > c proposes
- * after everybody who lives in its eyes, set B, has joined it. If A and B share a member, that one told d of P (it
- * accepted P before it joined d: afterwards it hears c no more), and by induction nobody between c and d proposed
- * anything else, so d proposes P. If they share none, all of A have failed in the eyes of B. Those of A who are proved
- * gone return nowhere. If one of A lives, then A and B are two sides that both called themselves enough, which cannot be
- * (quorum.c); what was taken for a proof must have been one. The early return of a member that has decided is
- * safe, because it keeps the outcome and tells whoever asks (the idea of ERA: Herault and others, 2015).
+ * Why all members that return and continue return the same outcome. The algorithm is the synod of Lamport (The
+ * Part-Time Parliament, 1998), with coordinators as ballots. Let coordinator c have decided P: set A, all members alive
+ * in the view of c, accepted P. A later coordinator d > c proposes after set B, all members alive in the view of d, has
+ * joined it. If A and B share a member, that member told d of P: it accepted P before it joined d, and ignores c
+ * afterwards. By induction no coordinator between c and d proposed anything else, so d proposes P. If A and B are
+ * disjoint, all of A have failed in the view of B. Members of A confirmed dead return nowhere. If a member of A lives,
+ * both A and B had a quorum, which quorum.c excludes as long as every confirmed death is real. A member that has
+ * decided may return early: it keeps the outcome and answers every ASK (the idea of ERA: Herault and others, 2015).
  *
- * Why it ends. Every failure is seen, or judged by a clock, and each makes the set of the living smaller; between two
- * failures all agree on the coordinator as soon as the failures have been passed on, which then gets its answers. Who misses the
- * outcome because its coordinator died while it told it, asks everybody whom it is connected to.
+ * Why it ends. Every failure is seen, or declared by a clock, and makes the set of live members smaller. Between two
+ * failures all members agree on the coordinator once the failures have been flooded, and the coordinator gets its
+ * answers. A member that misses the outcome, because its coordinator died while sending it, asks all its connections.
  *
- * Who is out. A rank that learns of its own failure, or finds itself not in the outcome, is EXCLUDED. Members that are too
- * few for half a second are PARTITIONED, for good. Who ends with an error before anything is decided quits, and says so to
- * whoever waits for it, now and whenever it is asked: it has failed in their eyes, without a proof. Who hears that before it
- * enters keeps it until then, and the coordinator asks whom it misses, so that it is waited for by nobody, whichever comes first. Who
- * is out, has too few, or cannot take part in agreements on how operations end says it of all of those, entered or not. */
+ * How a rank drops out. A rank that learns of its own failure, or is missing from the outcome, is EXCLUDED. Members
+ * without a quorum for half a second are PARTITIONED, for good. A rank that ends with an error before a decision quits.
+ * It sends QUIT to the members that wait for it, and answers every later ASK so. For them it has failed, but its death
+ * is not confirmed. A QUIT received before this rank enters the instance is stored and applied on entry. The
+ * coordinator also polls members that have not answered. So no member waits for one that has quit, in either order of
+ * events. A rank that is excluded, has no quorum, or cannot take part in agreements on uniform completion says so for
+ * all such instances, entered or not. */
 #include <sodium.h>
 #include <stdio.h>
 #include <string.h>
@@ -37,10 +40,10 @@
 #include "core/mem.h"
 #include "membership/agreement_internal.h"
 
-#define SHORT_GRACE (GY_SECOND / 2) /* a proof may come a little later than the failure */
-#define AWAY (GY_SECOND / 2)        /* between two looks: this rank was stopped, or elsewhere */
-#define LOOKS (50 * GY_MILLISECOND) /* who waits looks more often; who computes, less often */
-#define ASKED 5                     /* beats after which who asks has been told what was decided while it was away */
+#define SHORT_GRACE (GY_SECOND / 2) /* a death may be confirmed a little later than the failure */
+#define AWAY (GY_SECOND / 2)        /* between two polls: this rank was stopped, or elsewhere */
+#define LOOKS (50 * GY_MILLISECOND) /* a waiting rank polls more often, a computing rank less often */
+#define ASKED 5                     /* beats after which an asking rank knows what was decided while it was paused */
 
 struct gy_agreement *gy_agreement_make(struct gy_overlay *overlay, const struct gy_world *world)
 {
@@ -56,9 +59,9 @@ struct gy_agreement *gy_agreement_make(struct gy_overlay *overlay, const struct 
 
 /* ---- the coordinator ---- */
 
-/* An agreement that a program asks for is entered by all of their own accord, and who is missed there is only asked:
- * that it has ended may have been said when we were not connected, or forgotten. Of one on how operations end, those who
- * have none under way on its communicator know only from here. Again and again, as a instance that is not entered may be
+/* Every member enters an agreement that the program requests, so a missing member is only asked: its QUIT may have been
+ * sent while there was no connection, or been forgotten. For an agreement on uniform completion, members without an
+ * operation in progress learn of it only from this message. It is repeated, as an instance that is not entered may be
  * forgotten. */
 static void call(struct gy_agreement *agreement, struct gy_instance *instance, int rank, int64_t now)
 {
@@ -73,7 +76,8 @@ static void call(struct gy_agreement *agreement, struct gy_instance *instance, i
         position->called = now;
 }
 
-/* Of all that live: those who have joined me, or accepted my proposal. Whoever has not is watched. */
+/* True if every live member has joined this coordinator, or has accepted its proposal. Members that have not are
+ * watched. */
 static bool all_have(struct gy_agreement *agreement, struct gy_instance *instance, bool accepted, int64_t now)
 {
     bool all = true;
@@ -92,7 +96,7 @@ static bool all_have(struct gy_agreement *agreement, struct gy_instance *instanc
     return all;
 }
 
-/* The words of all who have joined me and live. */
+/* Combines the inputs of all live members that have joined this rank. */
 static bool combine(struct gy_agreement *agreement, struct gy_instance *instance)
 {
     struct gy_outcome outcome = {.bits = UINT64_MAX};
@@ -179,8 +183,8 @@ static void follow(struct gy_agreement *agreement, struct gy_instance *instance,
     gy_instance_send_all(agreement, instance, GY_AGREEMENT_ASK, coordinator, coordinator, NULL);
 }
 
-/* This rank may have been stopped: the silence of the others was its own, in all instances that it takes part in. A proof that
- * it waits for may have come meanwhile: between two looks no more than LOOKS of that wait passes. */
+/* This rank may have been stopped: then the silence of the others was its own, in all its instances. The proof of a
+ * death that it waits for may have arrived meanwhile. So between two polls at most LOOKS of that wait counts. */
 static void excuse(struct gy_agreement *agreement, int64_t now)
 {
     int64_t since = agreement->stepped ? now - agreement->stepped : 0, away = since - AWAY;
@@ -203,8 +207,8 @@ static void excuse(struct gy_agreement *agreement, int64_t now)
     agreement->stepped = now;
 }
 
-/* It has asked since it woke, and nothing is decided: the others were stopped as well, or wait for somebody. They have not
- * gone on without it. */
+/* This rank has asked since it resumed, and nothing is decided: the other members were stopped too, or wait for another
+ * member. They have not gone on without this rank. */
 static void forgive_absence(struct gy_agreement *agreement, const struct gy_instance *instance, int64_t now)
 {
     if (instance->input.kind != GY_AGREEMENT_UNIFORM &&
@@ -397,7 +401,7 @@ void gy_agreement_quit(struct gy_agreement *agreement, uint32_t comm, uint32_t n
     instance->quit = true;
     gy_instance_send_all(agreement, instance, GY_AGREEMENT_BEAT, GY_NOBODY, GY_NOBODY, NULL);
     for (int rank = 0; rank < agreement->world->size && !instance->entered;
-         rank++) /* who is in it, as far as is known */
+         rank++) /* members of the instance, as far as known */
         if (instance->positions[rank].entered)
             gy_instance_send(agreement, instance, GY_AGREEMENT_BEAT, rank, GY_NOBODY, NULL);
 }

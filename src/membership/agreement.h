@@ -1,8 +1,9 @@
-/* The agreement: members of a communicator agree, although some of them fail, also while they do so. agreement.c has the
- * algorithm and why it is right.
+/* The agreement: members of a communicator agree on an outcome, although some of them may fail meanwhile. agreement.c
+ * has the algorithm and its proof.
  *
- * A *instance* is one agreement, named by (communicator, number); the members of a communicator hold theirs in the same
- * order. What each brings is a *word*, what all get is the *outcome*: the words of those who took part, combined. */
+ * An *instance* is one agreement, named by (communicator, number). The members of a communicator run their instances in
+ * the same order. Each member brings an *input*. All get the *outcome*: the inputs of the members that took part,
+ * combined. */
 #ifndef GY_MEMBERSHIP_AGREEMENT_H
 #define GY_MEMBERSHIP_AGREEMENT_H
 
@@ -10,7 +11,8 @@
 
 #define GY_AGREEMENT_RECORD 128 /* bytes of a member's record, opaque to the agreement, at most */
 
-/* In the number of a instance's communicator: an agreement on how operations end. The program's communicators have small ones. */
+/* Flag in the communicator number of an instance: an agreement on uniform completion. The program's communicators have
+ * small numbers. */
 #define GY_AGREEMENT_OF_UNIFORM UINT32_C(0x40000000)
 
 enum gy_agreement_kind { GY_AGREEMENT_AGREE = 1, GY_AGREEMENT_SHRINK, GY_AGREEMENT_GROW, GY_AGREEMENT_UNIFORM };
@@ -42,8 +44,8 @@ struct gy_agreement {
     struct gy_instance *instances;
     uint8_t *body;   /* for one message */
     int64_t stepped; /* when this rank last looked */
-    /* For how long it did not, at most, since it entered the last agreement on a next epoch, and when that was over. 0 where
-     * nothing has been decided meanwhile. */
+    /* `away`: upper bound of the time that this rank was paused since it entered the last agreement on a next epoch.
+     * `resumed_at`: when that pause ended. Both are 0 if nothing has been decided meanwhile. */
     int64_t away, resumed_at;
     bool no_quorum; /* too few once: never enough again */
     bool waits;     /* this rank stays inside gyre for what is agreed on */
@@ -63,25 +65,25 @@ void gy_agreement_receive(void *user, int from, uint8_t *body, size_t bytes);
 gyre_status gy_agreement_enter(struct gy_agreement *agreement, uint32_t comm, uint32_t number, const int *members,
                                int count, const struct gy_agreement_input *input, int64_t timeout_ns,
                                struct gy_error *error);
-/* Does what there is to do; to be called at every event and every 20 ms. GYRE_IN_PROGRESS; SUCCESS with *outcome_p, to be
- * freed by gy_outcome_free; EXCLUDED, PARTITIONED, NO_MEMORY with a sentence: then gy_agreement_quit. */
+/* Makes progress; to be called at every event and every 20 ms. Returns GYRE_IN_PROGRESS; SUCCESS with *outcome_p, to be
+ * freed by gy_outcome_free; or EXCLUDED, PARTITIONED, NO_MEMORY with an error message: then call gy_agreement_quit. */
 gyre_status gy_agreement_step(struct gy_agreement *agreement, uint32_t comm, uint32_t number,
                               struct gy_outcome *outcome_p, struct gy_error *error);
-/* This rank does not step any more in a instance that it has entered: who waits for it there is told, now or when it
- * asks. Nothing where the instance is decided. */
+/* This rank no longer steps an instance that it has entered. Members that wait for it there are told so, now or when
+ * they ask. No effect if the instance is decided. */
 void gy_agreement_quit(struct gy_agreement *agreement, uint32_t comm, uint32_t number);
 /* The same, for good, in all agreements on how operations end, entered or not, and in those that others begin later. */
 void gy_agreement_quit_uniform(struct gy_agreement *agreement);
-/* Does this rank stay inside gyre from now on? An agreement on how operations end is stepped by calls that return, too:
- * between them its silence is no sign that it is stopped, and the others are told so. */
+/* `waits`: this rank stays inside gyre from now on. An agreement on uniform completion is also stepped by non-blocking
+ * calls. Between those the rank's silence is no sign that it is stopped, and the others are told so. */
 void gy_agreement_attend(struct gy_agreement *agreement, bool waits);
 /* When this rank was last known not to be stopped, before the outcome that it has now. */
 int64_t gy_agreement_polled(const struct gy_agreement *agreement);
-/* What was decided with this rank goes on without it, because it could not: it is EXCLUDED from now on. Otherwise it would
- * find everybody gone when it asks again, and go on alone. */
+/* The others go on without this rank, although it took part in the decision, because it could not go on: it is EXCLUDED
+ * from now on. Otherwise it would find all others gone when it asks again, and go on alone. */
 void gy_agreement_exclude(struct gy_agreement *agreement, const char *why);
-/* The instances that this rank has entered or heard of, by their place, which a message that is heard may change; false:
- * there is no further one. */
+/* Iterates over the instances that this rank has entered or heard of, by index. A received message may change the
+ * indices. Returns false if there is no further instance. */
 struct gy_agreement_view {
     uint32_t comm, number;
     bool entered, decided;

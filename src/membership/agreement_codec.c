@@ -1,5 +1,5 @@
-/* The agreement's messages and outcomes as bytes, both ways. Pure: nothing but what is handed in is read or changed, and
- * what comes from outside is bounded before it is used. docs/wire.md has the tables. */
+/* The agreement's messages and outcomes as bytes, both ways. Pure functions: only the arguments are read or changed.
+ * Received input is bounds-checked before use. docs/wire.md has the tables. */
 #include <string.h>
 
 #include "core/mem.h"

@@ -1,14 +1,15 @@
-/* The instances of an agreement, and what they hold.
+/* The instances of an agreement, and their state.
  *
- *   entered      by this rank: its promises and what it has accepted are kept until nobody can ask for them any more
- *   unentered    others speak of it, and this rank has not come to it yet, or is no member: a bounded number */
+ *   entered      by this rank: its promises and what it has accepted are kept until no member can ask for them any more
+ *   unentered    other ranks speak of it; this rank has not entered it yet, or is no member. Their number is
+ * bounded. */
 #include <string.h>
 
 #include "core/mem.h"
 #include "membership/agreement_internal.h"
 
 #define UNENTERED_MOST 64 /* instances that others have begun and this rank has not entered */
-#define KEPT 2            /* outcomes of a communicator, for who asks */
+#define KEPT 2            /* outcomes kept per communicator, to answer ASK */
 
 void gy_blob_set(struct gy_blob *blob, struct gy_blob to)
 {
@@ -59,8 +60,8 @@ struct gy_instance *gy_instance_find(struct gy_agreement *agreement, uint32_t co
     return instance;
 }
 
-/* Forgets the oldest of those that nobody here has entered: as if nothing had been heard of it, for in it nothing was
- * promised or accepted, and who knows its outcome is asked when it is entered. */
+/* Forgets the oldest instance that this rank has not entered, as if nothing had been received. Nothing was promised or
+ * accepted in it, and on entry this rank asks the ranks that know the outcome. */
 static void forget_unentered(struct gy_agreement *agreement)
 {
     struct gy_instance **oldest = NULL, *instance;

@@ -1,6 +1,5 @@
-/* Shared by the parts of the agreement only: agreement.c (the algorithm), agreement_messages.c (what is said and heard),
- * agreement_instances.c (its state), agreement_codec.c (its messages, pure), and quorum.c (who is waited for, and how
- * long). */
+/* Shared by the parts of the agreement only: agreement.c (the algorithm), agreement_messages.c (sending and receiving),
+ * agreement_instances.c (its state), agreement_codec.c (its messages, pure), and quorum.c (quorum, and timeouts). */
 #ifndef GY_MEMBERSHIP_AGREEMENT_INTERNAL_H
 #define GY_MEMBERSHIP_AGREEMENT_INTERNAL_H
 
@@ -13,10 +12,10 @@ enum gy_agreement_type {
     GY_AGREEMENT_JOIN = 1, /* my word, and what I have accepted; a promise to hear no lower coordinator any more */
     GY_AGREEMENT_PROPOSE,  /* of the coordinator: an outcome */
     GY_AGREEMENT_ACCEPT,
-    GY_AGREEMENT_DECIDE, /* of whoever knows */
+    GY_AGREEMENT_DECIDE, /* from any rank that knows the outcome */
     GY_AGREEMENT_ASK,    /* does anybody know? Of the coordinator: are you still there? */
-    GY_AGREEMENT_BEAT, /* of the coordinator, to who has joined it: I am here, `part` says whether in this instance; and to who
-                        * would not come of its own accord (GY_AGREEMENT_UNIFORM) */
+    GY_AGREEMENT_BEAT, /* from the coordinator, to members that have joined it: it is alive, and `part` says whether in
+                        * this instance. Also to members that would not enter by themselves (GY_AGREEMENT_UNIFORM) */
 };
 
 /* The sender's part in the instance. */
@@ -24,7 +23,7 @@ enum gy_agreement_part {
     GY_PART_NONE, /* it has not come to it yet */
     GY_PART_TAKES,
     GY_PART_QUIT, /* it has ended with an error, before anything was decided, and does not come back */
-    GY_PART_AWAY, /* it takes part, and may be computing: calls that do not block brought it here (GY_AGREEMENT_UNIFORM) */
+    GY_PART_AWAY, /* it takes part, and may be computing: non-blocking calls made it enter (GY_AGREEMENT_UNIFORM) */
 };
 
 /* What one member has told me. */
@@ -56,7 +55,7 @@ struct gy_instance {
     int accepted, best;                 /* whose proposals `proposal` and `best_proposal` are */
     struct gy_blob proposal;            /* that I have accepted; the outcome when decided */
     struct gy_outcome room;             /* for the outcome, had when the instance is entered */
-    struct gy_blob best_proposal;       /* the highest that those who joined me have accepted */
+    struct gy_blob best_proposal;       /* the highest proposal accepted by the members that joined this rank */
     struct gy_tree_position *positions; /* [world size] */
 };
 
@@ -71,14 +70,15 @@ struct gy_agreement_message {
     size_t blob_bytes;
 };
 
-/* agreement_messages.c. `coordinator` and `blob` (or NULL) go into the message. say: false, it could not be handed over. */
+/* agreement_messages.c. `coordinator` and `blob` (or NULL) go into the message. Returns false if the message could not
+ * be handed over. */
 bool gy_instance_send(struct gy_agreement *agreement, const struct gy_instance *instance, enum gy_agreement_type type,
                       int to, int coordinator, const struct gy_blob *blob);
 /* To all members that this rank is connected to, but `but` and itself. Where it has not entered it knows no members. */
 void gy_instance_send_all(struct gy_agreement *agreement, const struct gy_instance *instance,
                           enum gy_agreement_type type, int but, int coordinator, const struct gy_blob *blob);
-/* The instance's proposal is its outcome, as this rank learnt from `from`. Passed on to the members; one that learns of it
- * before it enters keeps it for who asks, and for itself. */
+/* The instance's proposal is its outcome, as this rank learnt from `from`. The outcome is forwarded to the members. A
+ * rank that learns it before it enters keeps it, for itself and to answer ASK. */
 void gy_instance_decide(struct gy_agreement *agreement, struct gy_instance *instance, int from);
 
 /* agreement_instances.c. */
@@ -87,16 +87,19 @@ bool gy_blob_copy(struct gy_blob *blob, const uint8_t *bytes, size_t size); /* f
 struct gy_instance *gy_instance_find(struct gy_agreement *agreement, uint32_t comm, uint32_t number);
 struct gy_instance *gy_instance_make(struct gy_agreement *agreement, uint32_t comm,
                                      uint32_t number); /* NULL: no memory */
-/* What nobody can ask for who is in, or just before, instance `number`: they could not have ended without it. */
+/* Forgets the state that a member in, or just before, instance `number` cannot ask for: no member could have got there
+ * without it. */
 void gy_instances_forget(struct gy_agreement *agreement, uint32_t comm, uint32_t number);
 
-/* agreement_codec.c. encode: the message's length; `body_p` has room for gy_agreement_message_most. decode: false, nonsense. */
+/* agreement_codec.c. encode: returns the message's length; `body_p` has room for gy_agreement_message_most. decode:
+ * returns false if the message is malformed. */
 size_t gy_agreement_encode(const struct gy_agreement_message *message, uint8_t *body_p, size_t room);
 bool gy_agreement_decode(uint8_t *body, size_t bytes, int size, struct gy_agreement_message *message_p);
 size_t gy_outcome_most(int size);
 size_t gy_outcome_encode(const struct gy_outcome *outcome, const struct gy_agreement_input *const *words,
                          uint8_t *blob_p, size_t room);
-/* Is it an outcome, and are all that took part among `members` (ascending; NULL: ranks of the world)? */
+/* True if the blob is an outcome, and all ranks that took part are among `members` (ascending; NULL: ranks of the
+ * world). */
 bool gy_outcome_check(const uint8_t *blob, size_t bytes, int size, const int *members, int count);
 /* Room for `count` members, to be freed by gy_outcome_free. false: no memory, and nothing is held. */
 bool gy_outcome_reserve(int count, struct gy_outcome *outcome_p);
@@ -109,11 +112,12 @@ bool gy_outcome_decode(const uint8_t *blob, size_t bytes, int size, struct gy_ou
 /* Of all members the lowest that lives as far as we know. */
 int gy_instance_coordinator(const struct gy_agreement *agreement, const struct gy_instance *instance);
 bool gy_instance_is_alive(const struct gy_agreement *agreement, int rank);
-/* Are those who live enough to go on? */
+/* True if the live members have a quorum. */
 bool gy_instance_has_quorum(const struct gy_agreement *agreement, const struct gy_instance *instance);
 /* Connects to `rank` and judges its silence. */
 void gy_instance_watch(struct gy_agreement *agreement, struct gy_instance *instance, int rank, int64_t now);
-/* Has `rank` ended with an error what this rank takes part in? Then it has failed, whichever came first. */
+/* Checks whether `rank` has quit an instance that this rank takes part in. Then it has failed, in either order of
+ * events. */
 void gy_instance_check_quit(struct gy_agreement *agreement, const struct gy_instance *instance, int rank);
 int64_t gy_instance_beat_interval(const struct gy_agreement *agreement);
 

@@ -1,6 +1,6 @@
-/* What members of an agreement say to each other, and what a message does where it is heard. agreement.c has the algorithm
- * and the argument for it; here every message is taken by itself, at any time, also of a instance that this rank has not
- * entered yet. Nothing is promised or accepted that could not be kept in memory: it is told again. */
+/* The messages among members of an agreement, and their effect on the receiver. agreement.c has the algorithm and its
+ * proof. Each message is handled by itself, at any time, also for an instance that this rank has not entered yet.
+ * Nothing is promised or accepted that could not be stored for want of memory: the sender repeats it. */
 #include <string.h>
 
 #include "core/clock.h"
@@ -58,7 +58,7 @@ void gy_instance_decide(struct gy_agreement *agreement, struct gy_instance *inst
 
 /* ---- hearing ---- */
 
-/* Is this an outcome, and one of the instance's members, as far as they are known? */
+/* True if the blob is an outcome, and one of the instance's members, as far as they are known. */
 static bool is_outcome(const struct gy_agreement *agreement, const struct gy_instance *instance,
                        const struct gy_agreement_message *message, int from)
 {
@@ -116,8 +116,8 @@ static void hear_decide(struct gy_agreement *agreement, struct gy_instance *inst
     gy_instance_decide(agreement, instance, from);
 }
 
-/* ASK, or a BEAT that calls: who knows the outcome tells it, and who has quit says so. What one says that has quit as well is
- * no question. */
+/* ASK, or a BEAT that asks to enter. A rank that knows the outcome sends it; a rank that has quit says so. A message of
+ * a rank that has quit itself is not answered. */
 static void hear_question(struct gy_agreement *agreement, struct gy_instance *instance, int from,
                           const struct gy_agreement_message *message)
 {
@@ -127,15 +127,15 @@ static void hear_question(struct gy_agreement *agreement, struct gy_instance *in
         gy_instance_send(agreement, instance, GY_AGREEMENT_BEAT, from, GY_NOBODY, NULL);
 }
 
-/* Would this rank end every agreement of that communicator with an error? Then it need not have come to one, nor remember that it
- * has quit one long ago, to say so. */
+/* True if this rank would end every agreement of that communicator with an error. Then it can say so without having
+ * entered the instance, and without remembering that it quit one earlier. */
 static bool takes_no_part(const struct gy_agreement *agreement, uint32_t comm)
 {
     return agreement->out[0] || agreement->no_quorum || (agreement->outside && comm & GY_AGREEMENT_OF_UNIFORM);
 }
 
-/* Of a instance that this rank holds nothing of. It may be short of memory: this needs none here. Answered like a question, or who
- * waits for this rank would do so until a clock says otherwise. */
+/* Answers for an instance of which this rank holds nothing, perhaps for want of memory: this function allocates none.
+ * The message is answered like a question. Otherwise the sender would wait for this rank until a timeout. */
 static void deny(struct gy_agreement *agreement, int from, const struct gy_agreement_message *message)
 {
     struct gy_agreement_message denial = {.type = GY_AGREEMENT_BEAT,

@@ -1,4 +1,5 @@
-/* The first world of a process and its next ones: a world with all that stands in it, its join address, overlay and agreement. */
+/* The first world of a process and its next epochs: a world with all its parts, which are the join address, overlay and
+ * agreement. */
 #ifndef GY_MEMBERSHIP_EPOCH_H
 #define GY_MEMBERSHIP_EPOCH_H
 
@@ -6,9 +7,9 @@
 
 struct gy_join_address;
 
-/* Reads who this process is and meets the others. Blocks at most config->meet_timeout_ns. `user` may be NULL. On failure nothing is left;
- * one that comes when others may have been let go already is world->doom, with which gy_overlay_create fails. config and poller stay the
- * caller's and outlive the world. */
+/* Determines the identity of this process and bootstraps. Blocks at most config->meet_timeout_ns. `user` may be NULL.
+ * On failure nothing is left. A failure after others may already have finished is stored in world->doom, and
+ * gy_overlay_create then fails with it. config and poller stay the caller's and outlive the world. */
 gyre_status gy_world_open(const gyre_config *user, struct gy_config *config, struct gy_poller *poller,
                           struct gy_world **world_p, struct gy_error *error);
 void gy_world_free(struct gy_world *world);    /* closes the listener; NULL is allowed */
@@ -16,14 +17,14 @@ void gy_world_abandon(struct gy_world *world); /* the same in a forked child, wh
 /* Has the memory for overlay and agreement before the meeting, between which and the overlay nothing may fail. */
 gyre_status gy_epoch_prepare(struct gy_world *world, struct gy_error *error);
 
-/* next_epoch.c: the next epoch of a world, made by some of its members. First each of them opens a listener for it, whose
- * place is part of `own`; then, when all know all records and what the key is made of, the world. */
+/* next_epoch.c: the next epoch of a world, made by some of its members. First each member opens a listener for it,
+ * whose address is part of `own`. When all know all records and the input of the key, the world is created. */
 struct gy_next_world {
     struct gy_listener *listener;
     struct gy_member own;
 };
 gyre_status gy_world_next_prepare(const struct gy_world *old, struct gy_next_world *next_p, struct gy_error *error);
-/* The same with a listener in any case, at `own` (port 0): for who may be alone now and will not be. */
+/* The same with a listener in any case, at `own` (port 0): for a rank that may be alone now and will get joiners. */
 gyre_status gy_world_next_prepare_at(const struct gy_member *own, const struct sockaddr_storage *at,
                                      const struct gy_config *config, struct gy_next_world *next_p,
                                      struct gy_error *error);

@@ -1,16 +1,19 @@
-/* Who takes no part any more, and is that proved?
+/* The failed ranks, and whether each failure is confirmed.
  *
- *   verdict    the first failure of the world: ends what is under way on every rank
- *   failures      all failures, one per rank: what those who go on have to know
+ *   first failure   the first failure of the world: ends every operation in progress on every rank
+ *   failures        all failures, one per rank: needed by the ranks that go on
  *
- * A failure is proved when the kernel of its host has said that the process is gone (a pidfd; where there is none, the end of a
- * socket without a word; a listener that is refused), or the rank itself that it leaves. A rank that is stalled, late or out of reach may live
- * and think the same of us: it is out, but it still counts when those who go on ask whether they are enough (agreement.h).
+ * A failure is confirmed in two cases. Either the kernel of the rank's host has reported that the process is gone: by a
+ * pidfd, or, without one, by an end of file without a leave message or a refused listener. Or the rank itself has said
+ * that it leaves. A rank that is stalled, late or unreachable may be alive and have declared this rank failed. It is
+ * out, but it still counts in the quorum of the ranks that go on (agreement.h).
  *
- * Who has been told that it is out itself judges nobody any more: of two ranks that have lost each other one stays.
+ * A rank that has been told that it is out declares no failures any more: of two ranks that have lost each other one
+ * stays.
  *
- * Invariant. The first failure of a rank stays; only a proof of death may follow it, and none follows UNREACHABLE: what a
- * network that is whole again lets us see of the other side comes too late, for that side may have gone on by then. */
+ * Invariant. The first failure of a rank stays. Only a confirmed death may follow it, and none follows UNREACHABLE:
+ * after a network partition has healed, what is seen of the other side comes too late, as that side may have gone on by
+ * then. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,14 +1,15 @@
-/* Connections of the overlay, and what is seen through them while they last.
+/* Connections of the overlay, and what is detected through them while they last.
  *
  *   end of file without a leave message ──► death
- *   pidfd says gone ──► what it said last is read; neither a leave message nor end of file within 40 ms ──► death
- *   its listener is closed ──► its neighbours know whether it died or left, and tell when they are inside gyre; where none of
- *                          them is there any more: 40 ms ──► death
+ *   pidfd says gone ──► read what is left in the socket; neither a leave message nor end of file within 40 ms ──► death
+ *   its listener is closed ──► its neighbours know whether it died or left, and tell when they are inside gyre; if all
+ *                          of them are gone: 40 ms ──► death
  *
- * Where there is a pidfd, only that proves it: a connection may be cut between two processes of one host that live.
+ * Where there is a pidfd, only the pidfd confirms a death: a connection between two live processes of one host may be
+ * cut.
  *
- * Invariant. A leave message travels in front of the end of file, so an end without one is a death. A rank that lives therefore
- * closes no connection of its own accord, but for one that its peer has replaced. */
+ * Invariant. A leave message precedes the end of file, so an end of file without one is a death. So a live rank closes
+ * no connection by itself, except one that its peer has replaced. */
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -22,8 +23,9 @@
 #include "membership/overlay_internal.h"
 #include "net/byte_codec.h"
 
-/* How long a leave message, or its reason, may trail the end of a process or a closed door. Packets between two processes of one
- * host may wait until the kernel has a core for them. Only a death whose sockets a forked child holds is told so late. */
+/* How long a leave message, or its reason, may trail the end of a process or a closed listener. Packets between two
+ * processes of one host may wait until the kernel has a core for them. Only a death whose sockets a forked child holds
+ * is reported so late. */
 #define SUSPICION (40 * GY_MILLISECOND)
 #define LEAVE_GRACE (GY_SECOND / 5)
 
@@ -67,7 +69,7 @@ void gy_neighbour_end(struct gy_neighbour *neighbour, int errnum)
         return;
     }
     neighbour->ended = true;
-    if (neighbour->witness && !neighbour->introduced) { /* it may have left, and said so to those whom it knew */
+    if (neighbour->witness && !neighbour->introduced) { /* it may have left, and told its own neighbours */
         neighbour->connected = false;
         neighbour->suspect_errnum = errnum ? errnum : ECONNRESET;
         return;
@@ -89,8 +91,8 @@ static void on_closed(void *user, struct gy_stream *stream, int errnum)
     gy_neighbour_end(user, errnum);
 }
 
-/* The process is gone. What it said last may still be on its way: read, and if there is neither a leave message nor end of file
- * (a forked child may hold the socket), judge in a moment. */
+/* The process is gone. Its last messages may still be in the socket and are read first. Without a leave message or end
+ * of file (a forked child may hold the socket), the decision is made a little later. */
 static void on_pidfd(void *owner, uint32_t events)
 {
     struct gy_neighbour *neighbour = owner;
@@ -108,7 +110,8 @@ static void on_pidfd(void *owner, uint32_t events)
     suspect(neighbour);
 }
 
-/* As far as is known here: not where its listener is closed, too. Who is not connected to it finds that out. */
+/* True if `rank` is running, as far as known here. False also if its listener is closed, which only a rank without a
+ * connection to it finds out. */
 static bool is_there(struct gy_overlay *overlay, int rank)
 {
     bool absent = rank == overlay->world->rank || overlay->left[rank] || overlay->failures[rank].status != GYRE_SUCCESS;
@@ -121,7 +124,8 @@ static bool is_there(struct gy_overlay *overlay, int rank)
     return !absent;
 }
 
-/* Who is neighbour to `rank` by number, and still there, saw how it ended; it may be computing now, and tells later. */
+/* True if a rank that is a neighbour of `rank` by number is still running. It saw how `rank` ended; it may be computing
+ * now and tell later. */
 static bool somebody_knows(struct gy_overlay *overlay, int rank)
 {
     int size = overlay->world->size;
@@ -134,8 +138,8 @@ static bool somebody_knows(struct gy_overlay *overlay, int rank)
     return any;
 }
 
-/* Has the truth about it come, or is the time over in which it may? After as long as the loss of a host may take nobody
- * knows it. Where the world has failed nobody asks whether it died or left: it is gone. */
+/* True if it is known how the rank ended, or the time for that is over. After as long as the loss of a host may take,
+ * no rank knows. Where the world has failed, death and leaving need not be told apart: the rank is gone. */
 static bool is_due(const struct gy_neighbour *neighbour, int64_t now)
 {
     struct gy_overlay *overlay = neighbour->overlay;
@@ -173,7 +177,7 @@ void gy_neighbours_check(struct gy_overlay *overlay)
     }
 }
 
-/* Watches the process if its number means the same here; its connection lives, so the number is not somebody else's
+/* Watches the process if its pid is valid in this pid namespace. Its connection is alive, so the pid is not reused
  * yet. */
 static void watch_pid(struct gy_neighbour *neighbour, uint64_t namespace_id)
 {
@@ -320,7 +324,7 @@ void gy_neighbours_flush(struct gy_overlay *overlay)
         if (!flushed)
             gy_poller_poll(overlay->world->poller, GY_MILLISECOND);
     }
-    /* Unread bytes at close would make the kernel reset the connection, and a reset may overtake the goodbye. */
+    /* Unread bytes at close would make the kernel reset the connection, and a reset may overtake the leave message. */
     for (int i = 0; i < overlay->count; i++)
         gy_stream_drain(&overlay->neighbours[i]->stream);
 }

@@ -1,12 +1,12 @@
 /* Listeners of a join address, and the file that leads to them.
  *
- *   own     a port of this process's own, in every member          what gyre_comm_get(comm, "meeting") says
- *   known   the port of the address at which the world first met   rank 0, where the address is one of its host
- *   file    the line of the file:// at which the world first met   rank 0: leads to its `own`
+ *   own     a port of this process's own, in every member            reported by gyre_comm_get(comm, "meeting")
+ *   known   the port of the address at which the world bootstrapped  rank 0, where the address is one of its host
+ *   file    the line of the file:// at which the world bootstrapped  rank 0: leads to its `own`
  *
- * Rank 0 of an epoch takes over `known` and file when the one before it is gone: a port is free when its process has ended,
- * and the file is replaced in one piece (rendezvous_file.c). Without a secret a listener is a Unix socket that is named after
- * the TCP address that stands for it (world.c), and only this user's processes get through. */
+ * Rank 0 of an epoch takes over `known` and the file when the previous rank 0 is gone: its port is free when its
+ * process has ended, and the file is replaced atomically (rendezvous_file.c). Without a secret a listener is a Unix
+ * socket named after the TCP address that represents it (world.c), and only this user's processes get through. */
 #include "membership/join_address.h"
 
 #include <errno.h>

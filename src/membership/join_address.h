@@ -1,8 +1,8 @@
-/* The join address of a world that lets joiners in: where they find it, and by what it knows them.
+/* The join address of a world that lets joiners in: its addresses, and the key by which it knows joiners.
  *
- * Every process of a world has one; nothing is open before somebody asks for its address or grows. It goes on into the
- * next epochs of the world, listeners included, so that an address that was once said stays right as long as its process
- * lives. */
+ * Every process of a world has one. No listener is open before the program asks for the address or grows. The join
+ * address passes to the next epochs of the world, listeners included, so a published address stays valid as long as its
+ * process lives. */
 #ifndef GY_MEMBERSHIP_JOIN_ADDRESS_H
 #define GY_MEMBERSHIP_JOIN_ADDRESS_H
 
@@ -10,7 +10,7 @@
 #include "bootstrap/world.h"
 #include "net/socket.h"
 
-/* A listener at which nobody answers but while the world grows: joiners wait in the kernel's backlog. */
+/* A listener that answers only while the world grows; otherwise joiners wait in the kernel's backlog. */
 struct gy_house_listener {
     int fd; /* −1: there is none */
     struct gy_place place;
@@ -45,8 +45,8 @@ gyre_status gy_join_address_address(const struct gy_world *world, struct sockadd
                                     struct gy_error *error);
 /* Opens `own`. Idempotent. */
 gyre_status gy_join_address_open(struct gy_world *world, struct gy_error *error);
-/* Rank 0, whose join address is open: is found at the world's first address from now on, as far as that can be. What cannot be
- * is logged: there is still `own`. */
+/* For rank 0, whose join address is open: listens at the world's first address from now on, as far as possible. A
+ * failure is logged: `own` still works. */
 void gy_join_address_announce(struct gy_world *world);
 /* "tcp://10.0.0.1:4711", where the join address is open. Returns `text_p`. */
 #define GY_JOIN_ADDRESS_TEXT (GY_ADDRESS_TEXT + 8)

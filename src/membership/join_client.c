@@ -1,17 +1,17 @@
-/* A joiner: from an address and the secret to a place in a world that is there.
+/* A joiner: from an address and the secret to a rank in a running world.
  *
  *   LOOKING ──handshake, HELLO──► WAITING ──CALL, HERE──► WAITING ──WELCOME──► a world, epoch 2 or later
- *      ▲  ▲  └ refused: the end, unless it may be somebody else's socket by now
- *      │  └── ELSEWHERE: there next, then at the address again
- *      └───── nobody there, or the socket ends, or rank 0 says nothing for too long: again, with another listener and nonce
+ *      ▲  ▲  └ refused: the end, unless the socket may have another owner by now
+ *      │  └── ELSEWHERE: tries that place next, then the address again
+ *      └───── no listener, or the socket ends, or rank 0 is silent for too long: again, with another listener and nonce
  *
- * Its own listener is made before HELLO, which says where it is, and is opened when WELCOME has brought the key. Should the
- * socket end between the two, or rank 0 be silent for longer than its WAIT allows, the world may have counted it in: so the
- * listener closes, which tells whoever looks for this joiner in that epoch that it is not there, and the next HELLO says
- * another one. So it does with a WELCOME that it hears after having been stopped for so long that the world has given it up
- * meanwhile (overlay_connect.c).
+ * The joiner creates its own listener before HELLO, which carries its address, and opens it when WELCOME has brought
+ * the key. If the socket ends between the two, or rank 0 is silent for longer than its WAIT allows, the world may have
+ * counted the joiner in. So the joiner closes the listener, which tells the ranks of that epoch that it is not there.
+ * The next HELLO carries another listener. A WELCOME is treated the same way if this process was stopped for so long
+ * before it that the world has declared it failed (overlay_connect.c).
  *
- * Patience. A world answers only while it grows, so an answer has no deadline but the whole joining's; the file of a
+ * Timeouts. A world answers only while it grows, so an answer has no deadline but that of the whole join. The file of a
  * file:// is read again meanwhile, since it may have another owner. */
 #include <errno.h>
 #include <stdio.h>
@@ -109,7 +109,7 @@ static bool find_place(struct joiner *joiner, struct gy_place *place_p)
     return true;
 }
 
-/* Has the file another owner than the one this attempt goes to? */
+/* True if the file has another owner than the one of this attempt. */
 static bool moved(const struct joiner *joiner)
 {
     return joiner->identity.address.kind == GY_ADDRESS_FILE && !joiner->aside &&
@@ -183,8 +183,8 @@ static void hear_wait(struct joiner *joiner, uint8_t *body, size_t bytes)
         joiner->timeout = timeout;
 }
 
-/* Rank 0 is stopped or cut off, and the world may have grown without a word to this process. What came while this process
- * was stopped itself is heard first. */
+/* True if rank 0 is stopped or cut off, and the world may have grown without telling this process. Messages that came
+ * while this process was itself stopped are handled first. */
 static bool is_forsaken(struct joiner *joiner)
 {
     if (joiner->timeout == 0 || gy_now() - joiner->heard <= joiner->timeout)
@@ -361,7 +361,8 @@ static void attempt(struct joiner *joiner)
     }
 }
 
-/* Nobody joins who has been refused for what it is. But who meets now will be a world later, and a file may be stale. */
+/* A joiner refused for its identity or settings gives up. But a world that is still bootstrapping may accept later, and
+ * a file may be stale. */
 static void judge_refusal(struct joiner *joiner, const char *at)
 {
     const char *advice = joiner->refusal == GY_REFUSAL_SECRET

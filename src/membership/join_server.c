@@ -1,15 +1,16 @@
-/* The members' side of a joiner's joining.
+/* The members' side of a join.
  *
  *   backlog ──listener──► greeted ──HELLO──► waits ──CALL──► called ──HERE──► here ──take──► taken ──WELCOME──► gone
  *                        └── another run or other settings: FAILED, one line in the log, closed
  *
- * From HELLO on rank 0 says WAIT four times as often as it has to: who hears none goes, and closes its listener, well before the
- * stall clock of the new world has named it together with rank 0. Both would count in that world as members who may live
- * elsewhere, and those who are left might be too few (quorum.c).
+ * From HELLO on rank 0 sends WAIT four times as often as it has to. A joiner that receives none gives up and closes its
+ * listener, well before the stall timeout of the new world has reported it together with rank 0. Both would count in
+ * that world as members that may be alive, and the other members might have no quorum (quorum.c).
  *
- * A member other than rank 0 says ELSEWHERE instead. Whoever closes is forgotten, in whatever state; if it was taken, it
- * is a member of the next epoch that has died. Nothing here outlives one growing: who is still there at its end is closed,
- * comes again and waits in the backlog, so that between two growings no stranger has a byte of this process. */
+ * A member other than rank 0 sends ELSEWHERE instead. A joiner that closes its socket is forgotten, in any state. If it
+ * was taken, it is a member of the next epoch that has died. Nothing here outlives one growth step: the remaining
+ * joiners are closed, reconnect and wait in the backlog. So between two growth steps no unknown process holds memory
+ * here. */
 #include "membership/join_server.h"
 
 #include <errno.h>
@@ -79,7 +80,7 @@ static void refuse(struct joiner *joiner, const struct gy_error *error)
     gy_stream_close(&joiner->stream);
 }
 
-/* Is it of our run and of our settings? */
+/* True if the joiner has our run label and our settings. */
 static bool fits(const struct gy_join_server *join_server, uint64_t label, const uint8_t *settings, size_t bytes,
                  struct gy_error *error)
 {
@@ -108,7 +109,7 @@ static bool fits(const struct gy_join_server *join_server, uint64_t label, const
     return false;
 }
 
-/* Half of what the new world waits before it names who has not come to it. */
+/* Half of the time after which the new world reports the ranks that have not connected. */
 static int64_t timeout(const struct gy_join_server *join_server)
 {
     const struct gy_config *config = join_server->world->config;

@@ -1,17 +1,17 @@
-/* Joiners and the members that receive them: what they say to each other. join_server.c is the members' side, join_client.c the
- * joiners', join_address.h says where they find each other.
+/* The protocol between joiners and the members that receive them. join_server.c is the members' side, join_client.c the
+ * joiners', and join_address.h says where they find each other.
  *
  *   joiner                          a member                            rank 0
- *     HELLO(record, settings) ─────────▶ ELSEWHERE(rank 0's place)
+ *     HELLO(record, settings) ─────────▶ ELSEWHERE(rank 0's address)
  *     HELLO ────────────────────────────────────────────────────────────▶ waits until the world has decided to grow
- *     WAIT(patience) ◀─────────────────────────────────────────────────── again and again until WELCOME
- *     CALL ◀───────────────────────────────────────────────────────────── is it still there?
+ *     WAIT(patience) ◀─────────────────────────────────────────────────── repeated until WELCOME
+ *     CALL ◀───────────────────────────────────────────────────────────── asks for a sign of life
  *     HERE ──────────────────────────────────────────────────────────────▶ told to the other members, who agree
  *     WELCOME ◀────────────────────────────────────────────────────────── job, salt, rank, table: the next epoch
  *
- * on sockets with the handshake of handshake.h, purpose JOIN, under the key of the secret, between "rank 1 of 2" and "rank
- * 0". A socket that ends before WELCOME means: come again. So does silence for longer than the last WAIT allows: rank 0 is
- * stopped, or cut off, and the others wait for nobody behind a listener that is closed (join_client.c). */
+ * The sockets use the handshake of handshake.h, purpose JOIN, under the key of the secret, between "rank 1 of 2" and
+ * "rank 0". The end of a socket before WELCOME means: reconnect. So does silence for longer than the last WAIT allows:
+ * rank 0 is stopped or cut off, and the members do not wait for a joiner whose listener is closed (join_client.c). */
 #ifndef GY_MEMBERSHIP_JOIN_SERVER_H
 #define GY_MEMBERSHIP_JOIN_SERVER_H
 
@@ -49,26 +49,28 @@ struct gy_charter {
 
 struct gy_join_server;
 
-/* Begins to answer those who stand at the listeners of world->join address, which is open. `elsewhere`: where rank 0 answers; NULL:
- * this is rank 0. Callbacks of the world's poller do the work. */
+/* Starts to answer joiners at the listeners of world->join address, which is open. `elsewhere`: the place where rank 0
+ * answers; NULL: this is rank 0. Callbacks of the world's poller do the work. */
 gyre_status gy_join_server_open(struct gy_world *world, const struct gy_place *elsewhere,
                                 struct gy_join_server **join_server_p, struct gy_error *error);
 /* How many wait to be let in. */
 int gy_join_server_waiting(struct gy_join_server *join_server);
-/* Has somebody just come who may be one of them in a moment? */
+/* True if a process has just connected that may become a joiner in a moment. */
 bool gy_join_server_busy(const struct gy_join_server *join_server);
-/* Asks the first `most` of those who wait whether they are still there; `called`: has somebody not answered yet? */
+/* call: asks the first `most` waiting joiners whether they are alive. called: true if one of them has not answered
+ * yet. */
 void gy_join_server_call(struct gy_join_server *join_server, int most);
 bool gy_join_server_called(const struct gy_join_server *join_server);
-/* Those who have answered, in the order in which they came: how many. members_p: [GY_JOINERS_MOST]. */
+/* Returns the number of joiners that have answered, in order of arrival. members_p: [GY_JOINERS_MOST]. */
 int gy_join_server_take(struct gy_join_server *join_server, struct gy_member *members_p);
-/* Tells those who were taken: they are the last ranks of `plan`. */
+/* Sends WELCOME to the joiners that were taken: they are the last ranks of `plan`. */
 void gy_join_server_welcome(struct gy_join_server *join_server, const struct gy_next_plan *plan, uint32_t epoch,
                             const struct gy_charter *charter);
-/* Sends what is to be sent, for a short time, and closes; who was not let in comes again. NULL is allowed. */
+/* Sends what is queued, for a short time, and closes. A joiner that was not taken reconnects. NULL is allowed. */
 void gy_join_server_close(struct gy_join_server *join_server);
 
-/* join_client.c. A joiner: blocks until a world has let this process in, at most config->meet_timeout_ns. As gy_world_open. */
+/* join_client.c. Joins a world: blocks until a world has let this process in, at most config->meet_timeout_ns.
+ * Arguments as for gy_world_open. */
 gyre_status gy_world_join(const gyre_config *user, struct gy_config *config, struct gy_poller *poller,
                           struct gy_world **world_p, struct gy_charter *charter_p, struct gy_error *error);
 

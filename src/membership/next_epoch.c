@@ -1,14 +1,14 @@
 /* The next epoch of a world: the same processes, or some of them, in a world that shares nothing with the old one.
  *
- * It has its own ranks, listener, job number, key and nonces, and whatever stands on it has its own sockets, segment and
- * counters. So nothing of the old epoch can reach it: a frame that is still under way, a rank that was stopped and wakes,
- * one that was taken for dead, all speak to a listener, a ring or a window that belongs to the old world only. The new key is
- * of the old one and of a salt that only those were told who go on; where joiners are among them, who never had the old
- * one, of the secret and of the salt.
+ * It has its own ranks, listener, job number, key and nonces, and all its parts have their own sockets, segment and
+ * counters. So nothing of the old epoch can reach it. A frame in flight, a rank that was stopped and resumes, and a
+ * rank wrongly declared dead all reach only a listener, a ring or a region of the old world. The new key is derived
+ * from the old key and a salt that only the continuing ranks know. If there are joiners, which never had the old key,
+ * it is derived from the secret and the salt.
  *
- * A listener that is refused is the proof that its process has ended (failed_ranks.c). So the listeners of the last epochs stay as
- * bare listeners, at which nobody answers: a rank that was cut off while the others went on, and closed their old listeners,
- * must not take them for dead when the network is whole again. */
+ * A refused listener confirms that its process has ended (failed_ranks.c). So the listeners of the last epochs stay as
+ * bare listeners that never answer. A rank that was cut off while the others went on and closed their old listeners
+ * must not take them for dead when the network works again. */
 #include "membership/epoch.h"
 
 #include <errno.h>

@@ -64,7 +64,7 @@ gyre_status gy_overlay_create(struct gy_world *world, struct gy_overlay **overla
     overlay->namespace_id = stat("/proc/self/ns/pid", &about) == 0 ? (uint64_t)about.st_ino : 0;
     gy_world_on_no_memory(world, on_no_memory, overlay);
     status = gy_neighbours_connect(overlay, error);
-    /* In a later epoch who finds the world broken by another rank still has its overlay, to go on from there. */
+    /* In a later epoch a rank that finds the world failed by another rank keeps its overlay, to go on from there. */
     if (status != GYRE_SUCCESS &&
         (world->epoch == 1 || status == GYRE_EXCLUDED || overlay->verdict.rank == world->rank)) {
         gy_overlay_free(overlay);
@@ -128,7 +128,7 @@ bool gy_overlay_calm(const struct gy_overlay *overlay)
     return overlay->suspects == 0 && !overlay->doubted;
 }
 
-/* Somebody was first: false. */
+/* Returns false if another thread was first. */
 static bool report_begin(struct gy_report *report)
 {
     int none = GY_PENDING_NONE;
@@ -250,7 +250,7 @@ void gy_overlay_free(struct gy_overlay *overlay)
     if (!overlay)
         return;
     gy_world_on_no_memory(overlay->world, NULL, NULL);
-    gy_overlay_check(overlay, &ignored); /* a report that nobody has flooded yet leaves before the leave message */
+    gy_overlay_check(overlay, &ignored); /* a report that has not been flooded yet is sent before the leave message */
     gy_flood_leave(overlay, overlay->world->rank, overlay->world->rank, NULL);
     gy_neighbours_flush(overlay);
     gy_neighbours_close(overlay);

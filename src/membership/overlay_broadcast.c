@@ -1,10 +1,10 @@
-/* What a rank has to say to some ranks of the world that it has no other connection to, in a world that goes on: a word of the layer
- * above, flooded like a goodbye.
+/* Broadcasts from one rank to ranks that it has no other connection to, in a world that goes on: a value of the layer
+ * above, flooded like a leave message.
  *
  *   | rank 4 | its number 4 | word 4 | cause 4 | a bit for every rank of the world that it is meant for |
  *
- * Invariant. A rank numbers its announcements, and everybody passes on the first copy of each, before the next one: what comes first from
- * anywhere comes in order, and a number that is no news has been passed on. */
+ * Invariant. A rank numbers its broadcasts, and every rank forwards the first copy of each before the next one. So
+ * first copies arrive in order from everywhere, and a number already seen has already been forwarded. */
 #include <string.h>
 
 #include "core/mem.h"

@@ -1,22 +1,22 @@
-/* How the connections of the overlay come about.
+/* How the connections of the overlay are made.
  *
- *   we dial it:      dial ──greeted──► connected         refused: its process has ended
- *   it dials us:     awaited ──greeted──► connected      awaited for long: every 250 ms a bare connection to its listener,
- *                                                        only to see it refused
- *   acquaintance:    a rank that we wait for and that is no neighbour, once ranks have left: dialled
+ *   we connect:       connecting ──greeted──► connected   refused: its process has ended
+ *   it connects:      awaited ──greeted──► connected      awaited for long: every 250 ms a bare connection to its
+ *                                                         listener, only to see whether it is refused
+ *   on-demand peer:   a rank that we wait for and that is no neighbour, once ranks have left: we connect
  *
- * Who dials: of two neighbours the one from which the other is the shorter way up the ring; at equal distance the lower
- * rank.
+ * Which side connects: of two neighbours the one from which the other is the shorter way up the ring; at equal distance
+ * the lower rank.
  *
- * Patience. At a first meeting a rank may take as long to connect as to come. The ranks of a later epoch were all inside
- * gyre when it was agreed on, and joiners had just answered: who does not connect is stopped, and the stall clock finds
- * it. All who are missed then are named at once, also where somebody else has failed before, as the agreement that follows
- * would wait long for one that never came to this world. Who finds that it was away itself for that long is given up by
- * now, and says so.
+ * Timeouts. At the first bootstrap a rank may take as long to connect as to arrive. The ranks of a later epoch were all
+ * inside gyre when it was agreed on, and joiners had just answered: a rank that does not connect is stopped, and the
+ * stall timeout finds it. All missing ranks are then reported at once, even if another rank has failed before.
+ * Otherwise the following agreement would wait long for a rank that never came to this world. A rank that finds that it
+ * was itself stopped for that long has been declared failed by now, and says so.
  *
- * Invariant. A rank that learns a verdict while it still connects stays until each of its neighbours has connected and
- * been told, or is known to be gone, or to be out where the others go on: it must not look dead to one that dials it a
- * little later. Where nobody goes on, at a first meeting or after an abort, that is 2 s at most. */
+ * Invariant. A rank that learns of a failure while it still connects stays until each neighbour is in one of three
+ * states: connected and told, known to be gone, or out where the others go on. It must not look dead to a neighbour
+ * that connects a little later. Where no rank goes on, at a first bootstrap or after an abort, that is 2 s at most. */
 #include <errno.h>
 #include <stdio.h>
 #include <sys/epoll.h>
@@ -48,9 +48,9 @@ static void on_dialled(void *user, int rank, int fd, const struct gy_seal_keys *
     }
 }
 
-/* From the listener: a neighbour that dials us, or somebody whose acquaintance we are. It has proved who it is, so one that we
- * still take for connected has lost that connection, and does not come back to it: closing the new one would look like our
- * death. */
+/* From the listener: a neighbour connects, or a rank for which this one is an on-demand peer. Its identity is
+ * authenticated. So if it still counts as connected, it has lost that connection and does not come back to it. Closing
+ * the new connection would look like our death. */
 static void on_accepted(void *user, int rank, int fd, const struct gy_seal_keys *keys)
 {
     struct gy_overlay *overlay = user;
@@ -151,8 +151,8 @@ static void on_probe(void *owner, uint32_t events)
         gy_neighbour_end(neighbour, errnum);
 }
 
-/* Its dial does not come: is its listener still there? What we learn here nobody else may tell us: in a world of two there
- * is nobody else. */
+/* A neighbour's connection does not arrive: probes whether its listener is still open. In a world of two no other rank
+ * can tell. */
 static void probe(struct gy_neighbour *neighbour)
 {
     struct gy_world *world = neighbour->overlay->world;
@@ -172,7 +172,7 @@ static void probe(struct gy_neighbour *neighbour)
     }
 }
 
-/* Will those who are left shrink, this rank among them? */
+/* True if the remaining ranks will shrink, this rank among them. */
 static bool goes_on(const struct gy_overlay *overlay)
 {
     int own = overlay->world->rank;
@@ -181,7 +181,8 @@ static bool goes_on(const struct gy_overlay *overlay)
            gy_overlay_failure(overlay, own)->status == GYRE_SUCCESS;
 }
 
-/* It is neither connected nor gone, and not out either, if those who are left go on: what they know of it, they have told each other. */
+/* True if the neighbour is neither connected nor gone. A neighbour that is out is not absent if the remaining ranks go
+ * on: they have told each other what they know of it. */
 static bool is_absent(const struct gy_neighbour *neighbour)
 {
     const struct gy_overlay *overlay = neighbour->overlay;
@@ -226,7 +227,8 @@ static void dial_all(struct gy_overlay *overlay)
         gy_overlay_give_up(overlay, &error);
 }
 
-/* Who dials us is looked for, who was not dialled for want of something is dialled again, to be told of that. */
+/* Probes neighbours that should connect to us. Connects again to neighbours to which a connection failed for want of a
+ * resource, so that they are told. */
 static void probe_absent(struct gy_overlay *overlay)
 {
     struct gy_error ignored = {.rank = -1, .quiet = true};
@@ -251,7 +253,7 @@ int64_t gy_overlay_timeout(const struct gy_world *world)
                                                                                    : config->stall_timeout_ns;
 }
 
-/* Nobody has connected for as long as that may take. */
+/* No neighbour has connected within the timeout. */
 static void name_absent(struct gy_overlay *overlay, struct gy_neighbour *absent)
 {
     struct gy_world *world = overlay->world;
@@ -276,7 +278,8 @@ static void name_absent(struct gy_overlay *overlay, struct gy_neighbour *absent)
     }
 }
 
-/* It was away for so long: have they given it up? What it sees now of those who have gone on is no news of them. */
+/* This rank was stopped for `away` ns; the others may have declared it failed. Disconnects seen now must not be
+ * reported as failures of the peers. */
 static gyre_status return_late(struct gy_overlay *overlay, int64_t away, struct gy_error *error)
 {
     struct gy_world *world = overlay->world;
@@ -311,7 +314,7 @@ gyre_status gy_neighbours_connect(struct gy_overlay *overlay, struct gy_error *e
         if (gy_overlay_check(overlay, error) != GYRE_SUCCESS && !telling) {
             telling = true;
             deadline = deadline > now + TELLING_GRACE ? deadline : now + TELLING_GRACE;
-            next_probe = now - 1; /* of those who have not come, who is gone? */
+            next_probe = now - 1; /* probes the absent neighbours at once */
         }
         if (telling && !goes_on(overlay) && deadline > now + TELLING_GRACE)
             deadline = now + TELLING_GRACE;

@@ -1,9 +1,9 @@
-/* What floods over the overlay: the verdict and goodbyes.
+/* What is flooded over the overlay: the first failure, and leave messages.
  *
- * Invariants. A verdict is adopted once, and queued to every neighbour in the same breath, before anything is closed:
- * whoever then sees sockets close knows the culprit already. Each leave message is passed on once, with the rank because of
- * whose leaving it was said, or its own. Both go to all neighbours but the one they came from; one that connects later
- * is told when it does. */
+ * Invariants. A failure is adopted once, and queued to every neighbour in the same call, before any socket is closed: a
+ * rank that then sees sockets close already knows the failed rank. Each leave message is forwarded once, with the rank
+ * that caused the leaving, or its own. Both go to all neighbours but the one they came from; a neighbour that connects
+ * later is told when it does. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -192,13 +192,13 @@ void gy_flood_receive_leave(struct gy_neighbour *from, uint8_t *body, size_t byt
     struct gy_wire wire = gy_wire_over(body, bytes);
     uint64_t rank = gy_wire_get(&wire, 4), cause = gy_wire_get(&wire, 4), size = (uint64_t)from->overlay->world->size;
 
-    /* Its own, which comes back, tells a rank nothing; nobody else says that it leaves for it. */
+    /* A rank ignores its own leave message when it comes back; no other rank sends one on its behalf. */
     if (!wire.bad && rank < size && cause < size && rank != (uint64_t)from->overlay->world->rank)
         gy_flood_leave(from->overlay, (int)rank, (int)cause, from);
 }
 
-/* What it says cannot be heard for want of memory or descriptors, which is not its fault: this rank goes on nowhere, and
- * says so, so that nobody waits for it. */
+/* This rank cannot receive from the neighbour (out of memory or descriptors). The neighbour is not at fault, so this
+ * rank declares itself failed, and no rank waits for it. */
 static void go_deaf(struct gy_neighbour *neighbour, int errnum)
 {
     struct gy_overlay *overlay = neighbour->overlay;
@@ -215,10 +215,10 @@ static void go_deaf(struct gy_neighbour *neighbour, int errnum)
     gy_flood_leave(overlay, own, own, NULL);
 }
 
-/* Does the end of this connection say that the process is gone? Its kernel does: by an end of what it has begun to say, by
- * a listener that is refused, and on this host by a reset; but not while a pidfd says that it runs. What happens to a
- * connection that has not come to anything may be the work of a rank that lives: its listener is oversubscribed, or it has no memory.
- * Between hosts a reset may also come from one that gave up on us, while the network was cut. */
+/* True if the end of this connection confirms that the process is gone. Its kernel says so by an end of file on an
+ * authenticated connection, by a refused listener, and on this host by a reset; but not while a pidfd says that it
+ * runs. A connection that was never authenticated may be closed by a live rank: its listener is oversubscribed, or it
+ * has no memory. Between hosts a reset may also come from a rank that declared us failed while the network was cut. */
 static bool is_proof(const struct gy_neighbour *neighbour, int errnum, bool local)
 {
     if (errnum == ECONNREFUSED)

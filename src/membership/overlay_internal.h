@@ -1,6 +1,6 @@
-/* Shared by the parts of the overlay only: overlay.c (the face towards the layers above), overlay_flood.c (verdicts and
- * leave messages), overlay_connect.c (how connections come about), failure_detector.c (what is seen through them). One thread
- * at a time, except for the fields that say so. */
+/* Shared by the parts of the overlay only: overlay.c (the interface to the layers above), overlay_flood.c (failures and
+ * leave messages), overlay_connect.c (making connections), failure_detector.c (what is detected through them). One
+ * thread at a time, except for the fields that say so. */
 #ifndef GY_MEMBERSHIP_OVERLAY_INTERNAL_H
 #define GY_MEMBERSHIP_OVERLAY_INTERNAL_H
 
@@ -21,7 +21,8 @@ enum gy_overlay_kind {
 };
 enum gy_overlay_pending { GY_PENDING_NONE, GY_PENDING_WRITING, GY_PENDING_READY, GY_PENDING_DONE };
 
-/* By any thread: who moves `state` from NONE to WRITING fills the fields, the driving thread reads them at READY. */
+/* By any thread: the thread that moves `state` from NONE to WRITING fills the fields; the driving thread reads them at
+ * READY. */
 struct gy_report {
     _Atomic int state;
     gyre_status status;
@@ -60,11 +61,11 @@ struct gy_overlay {
     struct gy_neighbour **neighbours;
     int count, room;
     uint64_t namespace_id;           /* of our pids */
-    int *left;                       /* [size] 0, or who said that it leaves: 1 + the rank because of which */
-    bool thinned;                    /* somebody else did */
+    int *left;                       /* [size] 0, or the rank has sent a leave message: 1 + the rank that caused it */
+    bool thinned;                    /* another rank did */
     struct gy_failed_rank *failures; /* [size] */
     int64_t failures_changed;
-    gy_overlay_message_func *on_message; /* NULL: nobody hears them */
+    gy_overlay_message_func *on_message; /* NULL: such messages are dropped */
     void *message_user;
     size_t message_most;
     struct gy_notice *notice; /* NULL: this host has one rank, or no shared memory yet */
@@ -72,7 +73,7 @@ struct gy_overlay {
     struct gy_error verdict; /* driving thread only, like the next ones */
     struct gy_doubt doubts[GY_DOUBTS];
     int doubted;             /* how many of them there are */
-    struct gy_error aborted; /* somebody wants the end of everything, whatever the verdict was */
+    struct gy_error aborted; /* a rank aborts the world, whatever the first failure was */
     struct gy_error deaf;    /* this rank cannot hear the others any more, and goes on nowhere */
     _Atomic int orphaned_by; /* 1 + the rank whose leaving ended us; written by the driving thread, once */
     uint32_t *announced;     /* [size] how many each rank has announced, as far as is known */
@@ -83,15 +84,16 @@ struct gy_overlay {
 
 /* overlay_flood.c */
 void gy_flood_publish(struct gy_overlay *overlay, gyre_status status, int rank, const char *text);
-/* The first verdict: kept, published, queued to every neighbour but the one who told us (`from`, or NULL). */
+/* The first failure: stored, published, queued to every neighbour but the one that told us (`from`, or NULL). */
 void gy_flood_failure(struct gy_overlay *overlay, gyre_status status, int rank, const char *text,
                       const struct gy_neighbour *from);
 /* The same of what this rank has decided on; `logged` already. */
 void gy_flood_own(struct gy_overlay *overlay, gyre_status status, int rank, const char *text, bool logged);
-/* A rank out of reach. Where two that live lose each other both see it, and one of them would be enough to be without: the
- * higher one waits for what the lower one says, and who has been told that it is out itself says no more (failed_ranks.c). */
+/* An unreachable rank. Where two live ranks lose each other both see it, and dropping one of them would be enough. The
+ * higher one waits for the report of the lower one; a rank that has been told that it is out reports no more
+ * (failed_ranks.c). */
 void gy_flood_silence(struct gy_overlay *overlay, int rank, const char *text);
-/* Who has waited long enough? */
+/* Decides the suspicions whose time is over. */
 void gy_flood_doubts(struct gy_overlay *overlay);
 /* A verdict as the body of a message: so many bytes. */
 size_t gy_flood_encode(const struct gy_error *verdict, uint8_t body_p[GY_OVERLAY_BODY]);
@@ -103,11 +105,11 @@ void gy_flood_receive_abort(struct gy_neighbour *from, uint8_t *body, size_t byt
 void gy_flood_receive_leave(struct gy_neighbour *from, uint8_t *body, size_t bytes);
 /* One neighbour that connects only now is told what the others were told already. */
 void gy_flood_catch_up(struct gy_neighbour *neighbour);
-/* Has another rank of this host published a verdict? Then it is adopted. */
+/* Adopts the failure that another rank of this host has published, if any. */
 void gy_flood_look_at_notice(struct gy_overlay *overlay);
 bool gy_flood_has_notice(const struct gy_overlay *overlay);
-/* Its process is gone (`errnum` says how it was noticed, 0: its socket or its process ended), or this rank cannot hear it
- * for want of memory: that is the end of this rank. */
+/* The process of the neighbour is gone (`errnum` says how that was detected; 0: its socket or its process ended). Or
+ * this rank cannot receive from it for want of memory: then this rank declares itself failed. */
 void gy_flood_death(struct gy_neighbour *neighbour, int errnum);
 
 /* overlay_broadcast.c */
@@ -137,7 +139,7 @@ void gy_neighbour_end(struct gy_neighbour *neighbour, int errnum);
 void gy_neighbour_suspect(struct gy_neighbour *neighbour, int errnum);
 void gy_neighbour_unwatch(struct gy_neighbour *neighbour, struct gy_watch *watch);
 void gy_neighbours_check(struct gy_overlay *overlay);
-/* gy_overlay_acquaint, of one that is not waited for where `waits` is false: it may know something (overlay_connect.c). */
+/* gy_overlay_acquaint; if `waits` is false, the rank is not waited for: it may know something (overlay_connect.c). */
 void gy_neighbour_on_demand(struct gy_overlay *overlay, int rank, bool waits);
 /* Sends what is queued, for a short time, and reads what is there. */
 void gy_neighbours_flush(struct gy_overlay *overlay);
@@ -149,7 +151,7 @@ void gy_neighbours_abandon(struct gy_overlay *overlay);
 /* overlay_connect.c */
 /* Fills `neighbours`: rank ± 2^k. false: no memory. */
 bool gy_neighbours_list(struct gy_overlay *overlay);
-/* Returns when all are connected, or with the verdict once everybody who can be has been told. */
+/* Returns when all are connected, or with the first failure once all reachable neighbours have been told. */
 gyre_status gy_neighbours_connect(struct gy_overlay *overlay, struct gy_error *error);
 
 #endif

@@ -1,12 +1,12 @@
-/* Who counts in a instance, who is waited for, and how long.
+/* Quorum of an instance, the ranks that are waited for, and the timeouts.
  *
- * Enough. Those who live go on if they are more than half of the electorate, or just half and have its lowest rank. The
- * electorate is every member of whom it is not proved that it is gone. Two sides that cannot see each other are then
- * never both enough: whoever lives on one side is in the other side's electorate, so with A and B alive on the sides,
- * |A| + |B| is at most either electorate, and both cannot be more than half; if both are just half, the electorates are
- * A and B together, and have one lowest rank.
+ * Quorum. The live members go on if they are more than half of the electorate, or exactly half and have its lowest
+ * rank. The electorate is every member whose death is not confirmed. So two sides that cannot see each other never both
+ * have a quorum. A live rank of one side is in the other side's electorate. So with A and B alive on the sides,
+ * |A| + |B| is at most either electorate, and both cannot be more than half. If both are exactly half, each electorate
+ * is A and B together, and has one lowest rank.
  *
- * Silence. The coordinator waits for members, members wait for their coordinator; everybody else is waited for by nobody.
+ * Silence. The coordinator waits for members, members wait for their coordinator; no other waiting happens.
  *   has it entered the instance?   no: legal, until GYRE_TIMEOUT                                 -> PEER_LATE
  *                                 yes: it beats every second; silent for GYRE_STALL_TIMEOUT     -> PEER_STALLED
  *                                 yes, and says that it may be computing: silent for GYRE_TIMEOUT -> PEER_LATE
@@ -79,8 +79,8 @@ void gy_instance_watch(struct gy_agreement *agreement, struct gy_instance *insta
     }
 }
 
-/* It has ended alone: who waits for it would do so for ever. What it has accepted may have been decided with it, so that
- * nothing is proved. */
+/* The member has ended the instance alone: a rank that waits for it would do so for ever. What it accepted may have
+ * been decided with it, so its death is not confirmed. */
 void gy_instance_check_quit(struct gy_agreement *agreement, const struct gy_instance *instance, int rank)
 {
     char text[160];
