@@ -1,8 +1,8 @@
-/* The meeting where a framework can already talk: its all-gather of bytes carries a record of each rank, and no socket
- * is needed before the overlay's.
+/* Bootstrap where a framework can already communicate: its all-gather of bytes carries a record of each rank, and no
+ * socket is needed before the overlay's.
  *
- * One round carries the records, the second says whether everybody liked them, so that all fail together. Everybody has
- * the same records and compares them with rank 0's, so that all who fail say the same. */
+ * One round carries the records. The second carries whether every rank accepted them, so that all fail together. All
+ * ranks have the same records and compare them with rank 0's, so all that fail report the same error. */
 #include <stdio.h>
 #include <string.h>
 

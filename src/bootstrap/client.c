@@ -1,14 +1,15 @@
-/* Every other rank while the ranks meet.
+/* The bootstrap of every rank but rank 0.
  *
  *   DIALLING ──handshake, HELLO──► ASKING ──SEAT──► JOINING ──parent's listener, WELCOME──► SEATED ──TABLE, GO──► done
  *      ▲  └ refused connection: again after 1, 2, 4 .. 50 ms
  *
- * Patience. Who is connected to rank 0 waits in its backlog, behind whoever is there besides, strangers not least: who gave up would
- * queue again, at the end. So a handshake has no deadline but the meeting's; the file of a file:// is read again meanwhile, since it may
- * be stale and lead to somebody else.
+ * Timeouts. A rank connected to rank 0 waits in its backlog, behind all other connections, also unauthenticated ones. A
+ * rank that gave up would queue again, at the end. So a handshake has no deadline but that of the bootstrap. The file
+ * of a file:// is read again meanwhile, since it may be stale and lead to another process.
  *
- * The own listener opens when SEAT has brought job and key; a child that comes earlier waits in the backlog. The socket to
- * rank 0 lives until the parent watches us (bootstrap/tree.c), so that there is no moment at which nobody would see us die. */
+ * This rank's listener opens when SEAT has brought job and key; a child that comes earlier waits in the backlog. The
+ * socket to rank 0 lives until the parent watches this rank (bootstrap/tree.c), so its death is detected at every
+ * moment. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -91,7 +92,7 @@ static void hear_position(struct member *member, uint8_t *body, size_t bytes)
     gy_address_take_scope(&world->members[parent].address, &world->members[world->rank].address);
     member->registered = true;
     member->parent = (int)parent;
-    /* Rank 0 decides who is missing: give it the time to say so. */
+    /* Rank 0 determines the missing ranks: give it the time to report them. */
     if (member->deadline < gy_now() + left + 15 * GY_SECOND)
         member->deadline = gy_now() + left + 15 * GY_SECOND;
     gy_handshake_derive(member->meeting->identity->key, "gyre session", world->job, member->meeting->salt, world->key);
@@ -142,7 +143,8 @@ static void await_handshake(struct member *member, const struct gy_place *place,
     }
 }
 
-/* One attempt, to whoever listens at `place`: rank 0 where the ranks meet, or the parent. true: greeting.fd is authenticated. */
+/* One attempt to connect to the listener at `place`: that of rank 0, or of the parent. Returns true if the fd is
+ * authenticated. */
 static bool dial_once(struct member *member, const struct gy_place *place, bool to_root)
 {
     struct gy_world *world = member->world;
@@ -206,7 +208,7 @@ static void pause_for(struct member *member, int64_t *pause)
     *pause = *pause * 2 < BACKOFF_MOST ? *pause * 2 : BACKOFF_MOST;
 }
 
-/* Is this refusal final? A file may be stale, and then what it leads to is not our rank 0. */
+/* True if this refusal is final. A file may be stale, and then it does not lead to our rank 0. */
 static bool refused_for_good(struct member *member, int64_t *first_refusal)
 {
     if (member->refusal == GY_REFUSAL_NONE)
@@ -259,7 +261,7 @@ static void note_answer(struct member *member, const struct gy_place *place, str
                               : strerror(member->errnum));
 }
 
-/* Until rank 0 has greeted us. Who is refused until the deadline says that it was. */
+/* Tries until rank 0 has completed the handshake. If it is refused until the deadline, the error says so. */
 static gyre_status reach_root(struct member *member)
 {
     int64_t pause = BACKOFF_LEAST, first_refusal = 0;
@@ -314,7 +316,8 @@ static void wait_for(struct member *member, const bool *until, const char *late)
     }
 }
 
-/* Connects to rank 0 and gets a tree position, however often rank 0 hangs up before that; reach_root keeps the deadline. */
+/* Connects to rank 0 and gets a tree position, however often rank 0 closes before that; reach_root keeps the
+ * deadline. */
 static gyre_status take_position(struct member *member)
 {
     struct gy_world *world = member->world;
@@ -413,7 +416,7 @@ static gyre_status bootstrap(struct member *member)
     gy_bootstrap_tree_begin(&member->tree, member->world, member->error);
     if (take_position(member) == GYRE_SUCCESS)
         join_parent(member);
-    if (failed(member)) /* SEAT may be on its way to us; who is not registered is not listened to */
+    if (failed(member)) /* SEAT may be in flight; rank 0 reads nothing from a rank that is not registered */
         gy_stream_send(&member->root, GY_BOOTSTRAP_FAILED, body,
                        gy_bootstrap_failed_encode(member->error, member->world->rank, body));
     leave_root(member);

@@ -1,12 +1,13 @@
-/* Authenticated connections to the listeners of others, begun without blocking.
+/* Authenticated non-blocking connections to the listeners of other ranks.
  *
- * An inbound connection that an oversubscribed listener sent away, or that nobody answered, tries again twice; a refused connection is final, because a listener is
- * open from the meeting until its process ends. A listener that waited for a while before it closed is there, and it was this rank that did
- * not go on with the handshake, as one that computes and looks seldom: that is no attempt.
+ * If an oversubscribed listener closes a connection, or does not answer, it is retried twice. A refused connection is
+ * final, because a listener is open from bootstrap until its process ends. If the listener closed the connection only
+ * after its timeout, the peer is alive and this rank was too slow to continue the handshake (it was computing). Such a
+ * failure does not count as a retry.
  *
- * Where more ranks dial than the backlog of one that computes has room for, the kernel swallows what they say, as a network does that
- * leads nowhere. The rest of the host tells one from the other: as long as that answers the dial goes on, and those who wait for the rank
- * have their own clocks; that it died, or its host, everybody hears over the overlay. */
+ * If more ranks connect than fit into the backlog of a computing rank, its kernel drops their packets, as a dead
+ * network does. Probing the host tells the two apart: while the host answers, the attempts go on. Ranks that wait for
+ * the peer have their own timeouts, and the death of the peer or its host is reported over the overlay. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -24,7 +25,7 @@ struct gy_dial {
     struct gy_world *world;
     struct gy_dial *next;
     struct gy_handshake_io handshake_io;
-    struct gy_ping ping; /* when nobody has answered all attempts */
+    struct gy_ping ping; /* used when all attempts were unanswered */
     int rank, attempts;
     int64_t begun;         /* the last attempt */
     struct gy_route route; /* of no family: to the member's address, from any of ours */
@@ -98,7 +99,7 @@ static void on_pinged(void *user, bool answered)
         dial_fail(dial, strerror(errnum), errnum);
 }
 
-/* Nobody has answered all attempts: where does this one go? */
+/* All attempts were unanswered: probes the host of the peer. */
 static void ask_host(struct gy_dial *dial)
 {
     struct gy_world *world = dial->world;

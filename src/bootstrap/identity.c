@@ -1,5 +1,6 @@
-/* The order: gyre_config, then GYRE_ADDRESS / GYRE_SECRET / GYRE_SECRET_FILE, then MASTER_ADDR, then what the launcher that
- * started this process offers (launcher.h). Every sentence here says which variable to set. */
+/* The order of sources: gyre_config, then GYRE_ADDRESS / GYRE_SECRET / GYRE_SECRET_FILE, then MASTER_ADDR, then the
+ * variables of the launcher that started this process (launcher.h). Every error message here names the variable to
+ * set. */
 #include "bootstrap/identity.h"
 
 #include <ctype.h>
@@ -62,14 +63,15 @@ static gyre_status read_address(const gyre_config *user, const struct gy_config 
         return GYRE_SUCCESS;
     if (*config->address)
         return parse_address(config->address, "GYRE_ADDRESS", identity, error);
-    if (!identity->launcher) /* gyre_config says who we are: there may be no launcher at all */
+    if (!identity->launcher) /* the identity is in gyre_config: there may be no launcher at all */
         return gy_launcher_torchrun.place(identity, config, error);
     if (identity->launcher != &gy_launcher_slurm && gy_launcher_text("MASTER_ADDR"))
         return gy_launcher_torchrun.place(identity, config, error);
     return identity->launcher->place(identity, config, error);
 }
 
-/* A secret is a key: 128 bits of randomness. What a text was made from is not seen in it, but a text that cannot hold so many is. */
+/* True if a secret cannot hold 128 bits of randomness. Its source cannot be seen in a text, but a text that is too
+ * short or has too few different characters can. */
 static bool is_weak(const char *text, size_t bytes)
 {
     bool seen[256] = {false}, digits = true;
@@ -96,8 +98,8 @@ static gyre_status use_secret(struct gy_identity *identity, const char *text, si
     return GYRE_SUCCESS;
 }
 
-/* As ssh does with a private key: what others may have read, or may have written, is no secret. A file of root's is for this user where
- * a group of its own may read it (Kubernetes gives secrets so). */
+/* As ssh does with a private key: a file that other users may read or write is no secret. A file owned by root is
+ * accepted if a group of this user may read it (Kubernetes provides secrets so). */
 static gyre_status check_secret_file(const char *path, int fd, struct gy_error *error)
 {
     struct stat about;

@@ -1,4 +1,4 @@
-/* Who am I, how many are we, where do we meet, what do we know in common? From gyre_config first, then from the
+/* The identity of this process: rank, size, rendezvous address and shared secret. From gyre_config first, then from the
  * environment. */
 #ifndef GY_BOOTSTRAP_IDENTITY_H
 #define GY_BOOTSTRAP_IDENTITY_H
@@ -8,7 +8,8 @@
 #include "net/address.h"
 #include "net/handshake.h"
 
-/* A secret of 128 random bits has so many characters of base64, or hexadecimal digits; of either so many differ, but once in a billion. */
+/* Characters of base64, or hexadecimal digits, in a secret of 128 random bits, at least. As many of either are
+ * different, except once in a billion. */
 #define GY_SECRET_LEAST 22
 #define GY_SECRET_DIGITS 32
 #define GY_SECRET_DIFFERENT 6
@@ -17,7 +18,7 @@ struct gy_launcher;
 
 struct gy_identity {
     int rank, size;
-    int local_rank;                     /* −1: nobody said it */
+    int local_rank;                     /* −1: not given */
     const struct gy_launcher *launcher; /* NULL: gyre_config gave rank and size */
     struct gy_address address;          /* kind NONE: not needed (size 1, or an exchange) */
     char address_from[64];              /* "GYRE_ADDRESS", for sentences */
@@ -32,7 +33,7 @@ struct gy_identity {
 
 gyre_status gy_identity_read(const gyre_config *user, const struct gy_config *config, struct gy_identity *identity_p,
                              struct gy_error *error);
-/* Of a joiner, which is told its rank later: the address, NONE where nobody says it, the secret and torchrun's run. */
+/* For a joiner, which is told its rank later: the address (NONE if not given), the secret and torchrun's run. */
 gyre_status gy_identity_read_joiner(const gyre_config *user, const struct gy_config *config,
                                     struct gy_identity *identity_p, struct gy_error *error);
 /* After the meeting: ends the exchange, and overwrites the key. */

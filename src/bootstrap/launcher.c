@@ -1,15 +1,14 @@
-/* Which row holds?
+/* Selects the launcher's row.
  *
- *   GYRE_LAUNCHER says it                                            that one; its variables must be there
- *   none's variables are there                                       error: what to start the program with
- *   one launcher's                                                   that one
- *   several that say the same rank and size                          the first row
- *   several that differ, but one stands inside of a step of Slurm    the inner one: Slurm starts launchers too
- *   several that differ otherwise                                    error: one of them was left over, and which of them
- *                                                                    cannot be told
+ *   GYRE_LAUNCHER is set                                            that one; its variables must be there
+ *   no launcher's variables are there                               error: how to start the program
+ *   one launcher's                                                  that one
+ *   several with the same rank and size                             the first row
+ *   several that differ, one of them inside a step of Slurm         the inner one: Slurm starts launchers too
+ *   several that differ otherwise                                   error: one of them is stale, and which one cannot
+ *                                                                   be told
  *
- * A launcher of which rank or size is there and the other is not is an error, for half of an environment is one that
- * somebody has spoilt. */
+ * A launcher with only one of rank and size is an error, because a partial environment is a damaged one. */
 #include "bootstrap/launcher.h"
 
 #include <errno.h>

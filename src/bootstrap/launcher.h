@@ -1,7 +1,7 @@
-/* Launchers: who started this process, and what it tells the ranks.
+/* Launchers: the program that started this process, and the variables it gives the ranks.
  *
- * One row per launcher: how it names rank, size and local rank, what tells its runs apart, and where its ranks meet. A
- * row is one file, launcher_<name>.c; launcher.c finds the row that holds. */
+ * One row per launcher: its names of rank, size and local rank, the label that tells its runs apart, and the rendezvous
+ * of its ranks. A row is one file, launcher_<name>.c; launcher.c selects the row. */
 #ifndef GY_BOOTSTRAP_LAUNCHER_H
 #define GY_BOOTSTRAP_LAUNCHER_H
 
@@ -13,8 +13,8 @@ struct gy_launcher {
     const char *rank, *local;
     const char *size;   /* NULL: it has to be asked, with `ask` */
     const char *run[2]; /* variables that tell one run from another; NULL: none */
-    /* The variable that only this launcher's own processes have, where they stand inside a step of Slurm. NULL: cannot be
-     * told from one that was left over. */
+    /* The variable that only this launcher's own processes have inside a step of Slurm. NULL: they cannot be told from
+     * processes with stale variables. */
     const char *inner;
     /* Sets identity->size and local_rank, and what `place` needs. Or NULL. */
     gyre_status (*ask)(struct gy_identity *identity, const struct gy_config *config, struct gy_error *error);
@@ -25,8 +25,8 @@ struct gy_launcher {
 extern const struct gy_launcher gy_launcher_torchrun, gy_launcher_openmpi, gy_launcher_pmix, gy_launcher_pmi,
     gy_launcher_slurm;
 
-/* The launcher that started this process, by GYRE_LAUNCHER or by its variables; fills rank, size and local_rank.
- * MEETING_FAILED: there is none, or one of its variables is missing; BAD_CONFIGURATION: two that contradict each other. */
+/* Finds the launcher that started this process, by GYRE_LAUNCHER or by its variables; fills rank, size and local_rank.
+ * MEETING_FAILED: there is none, or one of its variables is missing; BAD_CONFIGURATION: two contradict each other. */
 gyre_status gy_launcher_find(const struct gy_config *config, struct gy_identity *identity, struct gy_error *error);
 /* Hash of the launcher's name for this run; 0: it has none. */
 uint64_t gy_launcher_run(const struct gy_launcher *launcher);

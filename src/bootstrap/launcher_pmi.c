@@ -1,16 +1,16 @@
-/* PMI-1, the simple process-management interface of MPICH's Hydra (mpiexec) and of Slurm (srun --mpi=pmi2): lines of text
- * over a socket that the process inherits as PMI_FD.
+/* PMI-1, the simple process-management interface of MPICH's Hydra (mpiexec) and of Slurm (srun --mpi=pmi2): lines of
+ * text over a socket that the process inherits as PMI_FD.
  *
  *   cmd=init ...            ──▶  cmd=response_to_init rc=0         once in a process
  *   cmd=get_my_kvsname      ──▶  cmd=my_kvsname kvsname=K          the name of the job's key-value space
- *   cmd=put kvsname=K key=gyre-EXCHANGE-RANK-PIECE value=...       my part, as text in pieces
+ *   cmd=put kvsname=K key=gyre-EXCHANGE-RANK-PIECE value=...       this rank's part, as text in pieces
  *   cmd=barrier_in          ──▶  cmd=barrier_out                   when every rank has come
- *   cmd=get kvsname=K key=gyre-EXCHANGE-RANK-PIECE                 everybody's part
- *   cmd=finalize                                                   when the process ends: Hydra kills a job of which one
- *                                                                  process ends without
+ *   cmd=get kvsname=K key=gyre-EXCHANGE-RANK-PIECE                 the part of every rank
+ *   cmd=finalize                                                   at the end of the process: Hydra kills a job of
+ *                                                                  which one process ends without
  *
- * Invariant: the conversation is in step. Every line sent has its answer read before the next; after a failure or a
- * missed deadline nothing more is said, and later worlds of this process are refused. */
+ * Invariant: requests and answers alternate. Every line sent has its answer read before the next. After a failure or a
+ * missed deadline nothing more is sent, and later worlds of this process are refused. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -269,7 +269,7 @@ static int exchange(void *user, const void *mine, void *all, size_t bytes)
     return good ? 0 : -1;
 }
 
-/* Is it a socket or a pipe that this process inherited? A number that was left over may be any file. */
+/* Returns true if PMI_FD is an inherited socket or pipe. A stale number may be any file. */
 static bool open_socket(struct gy_error *error)
 {
     struct stat about;
@@ -322,7 +322,7 @@ static gyre_status place(struct gy_identity *identity, const struct gy_config *c
     return GYRE_SUCCESS;
 }
 
-/* Where a process ends in order; whoever ends by a signal is dead, and Hydra shall see that. */
+/* Runs where a process ends in order. A process killed by a signal skips it, and Hydra shall see that. */
 __attribute__((destructor)) static void finalize(void)
 {
     static const char word[] = "cmd=finalize\n";

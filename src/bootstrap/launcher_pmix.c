@@ -1,15 +1,15 @@
 /* PMIx, by run-time loading: Open MPI's mpirun, PRRTE's prterun, Slurm's srun --mpi=pmix. Their server, one per host,
  * keeps a key-value space for the job.
  *
- *   PMIx_Init ─▶ PMIx_Get(job size) ─▶ [ PMIx_Put, PMIx_Commit ─▶ PMIx_Fence ─▶ PMIx_Get of every rank ]  ─▶ PMIx_Finalize
- *                                        once per round of the meeting
+ *   PMIx_Init ─▶ PMIx_Get(job size) ▶ [ PMIx_Put, PMIx_Commit ─▶ PMIx_Fence ─▶ PMIx_Get of all ranks ] ─▶ PMIx_Finalize
+ *                                        once per round of bootstrap
  *
- * libpmix runs a thread of its own between Init and Finalize, so it is finalised as soon as the ranks have met. A program
- * that uses PMIx itself (through MPI) is not disturbed: the library counts its users.
+ * libpmix runs a thread of its own between Init and Finalize, so it is finalised as soon as bootstrap is over. A
+ * program that uses PMIx itself (through MPI) is not disturbed: the library counts its users.
  *
- * The declarations are those of the PMIx standard (version 4, sections 3.2 and B.1) as its library has kept them since
- * version 2; only what is passed here is declared. The waits of the library have no time limit, so the ones that wait for
- * other ranks are started with a callback, and what the callback writes outlives a missed deadline. */
+ * The declarations are those of the PMIx standard (version 4, sections 3.2 and B.1), unchanged in its library since
+ * version 2; only the names used here are declared. The waits of the library have no time limit. So the waits for other
+ * ranks are started with a callback, and the memory that the callback writes outlives a missed deadline. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
@@ -241,7 +241,7 @@ static bool await(struct fence *fence, int64_t deadline)
     return true;
 }
 
-/* Everybody's part is at everybody's server when all ranks have come. */
+/* When all ranks have passed the fence, the parts of all ranks are at every server. */
 static bool bootstrap(struct meeting *meeting)
 {
     struct fence *fence = gy_alloc_zero(1, sizeof(*fence));
@@ -348,7 +348,7 @@ const struct gy_launcher gy_launcher_pmix = {
     .name = "pmix",
     .program = "prterun, or srun --mpi=pmix",
     .rank = "PMIX_RANK",
-    .local = "PMIX_LOCAL_RANK", /* nobody sets it; `ask` finds out */
+    .local = "PMIX_LOCAL_RANK", /* never set; `ask` finds out */
     .run = {"PMIX_NAMESPACE"},
     .inner = "PMIX_RANK",
     .ask = ask,

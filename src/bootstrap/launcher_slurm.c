@@ -1,8 +1,8 @@
-/* Slurm's srun, without anything else: it tells every task the list of the step's hosts, so the ranks meet at the first
- * one, where rank 0 is unless the tasks were distributed otherwise, at a port that follows from job and step.
+/* Slurm's srun, without other help: it gives every task the list of the step's hosts. So the rendezvous is the first
+ * host, where rank 0 is unless the tasks were distributed otherwise, at a port derived from job and step.
  *
- * Two steps that get the same port are told apart by job and step number, and by their secrets; GYRE_ADDRESS or
- * MASTER_PORT choose another. A step on one host meets on loopback, whatever the host's name means. */
+ * Two steps with the same port are told apart by job and step number, and by their secrets; GYRE_ADDRESS or MASTER_PORT
+ * choose another. A step on one host uses loopback, however the host's name resolves. */
 #include <stdio.h>
 #include <string.h>
 

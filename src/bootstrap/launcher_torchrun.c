@@ -8,7 +8,7 @@
 
 #include "bootstrap/launcher.h"
 
-/* Does the agent hold MASTER_PORT already? */
+/* True if the agent already listens at MASTER_PORT. */
 static bool read_agent(bool *agent_p, struct gy_error *error)
 {
     const char *store = gy_launcher_text("TORCHELASTIC_USE_AGENT_STORE");

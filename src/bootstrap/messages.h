@@ -35,36 +35,36 @@ struct gy_rendezvous {
 
 /* rank 0: world->job and salt are set by the caller. Returns when every rank has the table. */
 gyre_status gy_bootstrap_as_root(struct gy_rendezvous *meeting, struct gy_error *error);
-/* Others: sets world->job, world->key and the table; opens world->door. */
+/* Other ranks: sets world->job, world->key and the table; opens world->listener. */
 gyre_status gy_bootstrap_as_member(struct gy_rendezvous *meeting, struct gy_error *error);
 /* By the exchange callback (allgather.c). The listener has been made, and is opened. */
 gyre_status gy_bootstrap_by_exchange(struct gy_rendezvous *meeting, struct gy_error *error);
-/* Opens world->listener for everybody who knows world->key. */
+/* Opens world->listener to every rank that knows world->key. */
 gyre_status gy_meet_open_listener(struct gy_world *world, struct gy_error *error);
 
-/* Parent and children in the binomial tree of tree positions: a parent has its child's lowest set bit cleared. Child k of `tree position`,
- * or −1. */
+/* Parent and children in the binomial tree of tree positions: a parent has its child's lowest set bit cleared. Returns
+ * child k of `position`, or −1. */
 int gy_bootstrap_child(int position, int size, int k);
 
 /* rendezvous_file.c: the file of file://. write: atomic, by rename. read: true when there is one that is whole. */
 gyre_status gy_rendezvous_write(const char *path, const struct gy_place *place, uint64_t nonce, struct gy_error *error);
 bool gy_rendezvous_read(const char *path, bool local_only, struct gy_place *place_p, uint64_t *nonce_p, char *why_p,
                         size_t why_bytes);
-/* Does it lead somewhere else than to `place` now? Not where there is none, or nothing that is whole. */
+/* True if the file leads to another place than `place` now; false if there is no file or it is incomplete. */
 bool gy_rendezvous_moved(const char *path, bool local_only, const struct gy_place *place);
 void gy_rendezvous_remove(const char *path, uint64_t nonce);
 
-/* Messages of the meeting, in streams. */
+/* Messages of bootstrap, in streams. */
 enum gy_bootstrap_kind {
-    GY_BOOTSTRAP_HELLO = 1, /* member -> root: size, label, member record, shared settings */
-    GY_BOOTSTRAP_POSITION, /* root -> member: job, salt, nanoseconds left, tree position, the parent's rank and member record */
+    GY_BOOTSTRAP_HELLO = 1,  /* member -> root: size, label, member record, shared settings */
+    GY_BOOTSTRAP_POSITION,   /* root -> member: job, salt, nanoseconds left, tree position, parent's rank and record */
     GY_BOOTSTRAP_POSITIONED, /* member -> root: welcome at the parent's; this socket is done with */
     GY_BOOTSTRAP_TABLE,      /* down the tree: size, member records */
-    GY_BOOTSTRAP_DONE,       /* up: my whole subtree has the table */
-    GY_BOOTSTRAP_GO,         /* down: everybody has it, the meeting is over */
-    GY_BOOTSTRAP_FAILED,     /* every way: status, rank, sentence */
-    GY_BOOTSTRAP_HERE,       /* up: from now on my end without a FAILED is a death */
-    GY_BOOTSTRAP_WELCOME,    /* down: heard that, and watching */
+    GY_BOOTSTRAP_DONE,       /* up: the whole subtree has the table */
+    GY_BOOTSTRAP_GO,         /* down: every rank has the table, bootstrap is over */
+    GY_BOOTSTRAP_FAILED,     /* every way: status, rank, error message */
+    GY_BOOTSTRAP_HERE,       /* up: from now on an end of file without FAILED is a death */
+    GY_BOOTSTRAP_WELCOME,    /* down: HERE has arrived, the parent watches */
 };
 
 /* A HELLO ends with the text of gy_config_shared. */
@@ -72,8 +72,8 @@ enum gy_bootstrap_kind {
 #define GY_HELLO_MOST (GY_HELLO_LEAST + GY_CONFIG_SHARED)
 #define GY_POSITION_BYTES (8 + GY_KEY_BYTES + 8 + 4 + 4 + GY_MEMBER_WIRE)
 
-/* Is what a rank says about itself what `own` says? Else `error` has the sentence, which names `rank`, the setting and
- * both values. `settings` are the text of gy_config_shared, not terminated. */
+/* Checks that the record of a rank agrees with `own`. Otherwise `error` gets the message, which names `rank`, the
+ * setting and both values. `settings` are the text of gy_config_shared, not terminated. */
 struct gy_bootstrap_register {
     int rank;
     uint32_t size;
@@ -85,7 +85,7 @@ bool gy_bootstrap_agree(const struct gy_bootstrap_register *own, const struct gy
                         struct gy_error *error);
 
 #define GY_BOOTSTRAP_TEXT 512
-/* A shortage that names nobody becomes `own`'s. */
+/* An out-of-resources error that names no rank is attributed to `own`. */
 size_t gy_bootstrap_failed_encode(const struct gy_error *error, int own, uint8_t body_p[8 + GY_BOOTSTRAP_TEXT]);
 /* false: not understood. Fills error (which holds nothing yet) and logs it at INFO: it was decided elsewhere. */
 bool gy_bootstrap_failed_decode(uint8_t *body, size_t bytes, struct gy_error *error);

@@ -1,10 +1,11 @@
-/* Registrants of rank 0: ranks that have come to the meeting and have no parent yet.
+/* Registrants at rank 0: ranks that have connected for bootstrap and have no parent yet.
  *
  *   authenticated ──► registrant ──HELLO──► registered, told its tree position ──SEATED──► gone, its parent watches it
- *                       └── another job, size or setting, or there already: everybody is told, and fails
+ *                       └── another job, size or setting, or a duplicate: all ranks are told, and fail
  *
- * At most 16 sockets (bootstrap/server.c) are in this state at once, however many ranks there are; the others wait in the kernel's
- * backlog. Between HELLO and SEATED the end of the socket is a death; after SEATED the tree (bootstrap/tree.c) sees it. */
+ * At most 16 sockets (bootstrap/server.c) are in this state at once, for any number of ranks. The others wait in the
+ * kernel's backlog. Between HELLO and SEATED the end of the socket is a death; after SEATED the tree (bootstrap/tree.c)
+ * detects it. */
 #include "bootstrap/registration.h"
 
 #include <errno.h>
@@ -15,7 +16,7 @@
 #include "core/mem.h"
 #include "net/byte_codec.h"
 
-#define REGISTRANT_TIMEOUT (2 * GY_SECOND) /* a slower one keeps its socket, but not the place of somebody else */
+#define REGISTRANT_TIMEOUT (2 * GY_SECOND) /* a slower registrant keeps its socket, but frees its slot for others */
 
 struct gy_registration {
     struct gy_bootstrap_root *root;
@@ -75,8 +76,8 @@ static void register_registrant(struct gy_bootstrap_root *root, struct gy_regist
     gy_stream_send(&registrant->stream, GY_BOOTSTRAP_POSITION, body, sizeof(body));
 }
 
-/* Somebody says that it is a rank that is registered. Before the table is on its way that is one too many; afterwards
- * the same process wants the next world already, and tries again. */
+/* A registrant claims a rank that is already registered. Before the table is sent that is a duplicate. Afterwards it is
+ * the same process, which already wants the next world, and tries again. */
 static void hear_duplicate(struct gy_bootstrap_root *root, struct gy_registration *registrant,
                            const struct gy_member *member)
 {

@@ -27,9 +27,9 @@ struct gy_bootstrap_root {
 
 /* Lets them in from the listener. */
 void gy_registrations_open(struct gy_bootstrap_root *root);
-/* Forgets those who are gone; slow ones give up their place. Not from a callback. */
+/* Removes registrants that are gone; slow ones free their slots. Not from a callback. */
 void gy_registrations_sweep(struct gy_bootstrap_root *root);
-/* The failure, to those who have not been seated. */
+/* Sends the failure to the registrants that have not been seated. */
 void gy_registrations_tell(struct gy_bootstrap_root *root);
 bool gy_registrations_flushed(const struct gy_bootstrap_root *root);
 void gy_registrations_close(struct gy_bootstrap_root *root);

@@ -87,7 +87,7 @@ static void hand_out_table(struct gy_bootstrap_root *root)
         gy_bootstrap_tree_go(&root->tree);
 }
 
-/* Everybody who is there, and for a moment those who come late: they would wait for a rank 0 that is gone. */
+/* Tells all connected ranks, and for a moment those that come late: they would wait for a rank 0 that is gone. */
 static void tell_failure(struct gy_bootstrap_root *root)
 {
     int64_t deadline = gy_now() + LATECOMER_GRACE;

@@ -1,19 +1,20 @@
-/* The tree over which the ranks of a meeting hold together, the same code on every rank.
+/* The tree that connects the ranks during bootstrap, with the same code on every rank.
  *
- *            0          tree positions, given by rank 0 in order of registration; the parent of a tree position has its lowest
- *        1   2    4     set bit cleared, so it registered before
+ *            0          tree positions, given by rank 0 in order of registration; the parent of a tree position has its
+ *        1   2    4     lowest set bit cleared, so it registered before
  *            3   5 6
  *                  7
  *
- *   up    HERE: a child dials its parent's listener as soon as it has its tree position  DONE once its whole subtree has the table
- *   down  WELCOME   TABLE when the last rank has registered                GO when everybody has it
- *   both  FAILED: the first sentence, passed on to all but the one it came from
+ *   up    HERE: a child connects to its parent's listener as soon as it has its tree position
+ *         DONE: its whole subtree has the table
+ *   down  WELCOME   TABLE when the last rank has registered                GO when every rank has it
+ *   both  FAILED: the first error message, forwarded to all branches but the one it came from
  *
- * Invariant: from HERE to GO the end of a branch is a death, and is told to the others before anything is closed. So
- * nobody waits for a rank that is gone, and the ranks come out together: all with the table, or all with the same
- * sentence. Before HERE a branch blames nobody: one that rank 0 has told of a failure hangs up in the middle of its
- * handshake, and its parent may have taken the handshake for finished. Until WELCOME rank 0 watches the child.
- * A failure between our DONE and our GO may find others gone already: world.c then lets the overlay tell them. */
+ * Invariant: from HERE to GO the end of a branch is a death, and the others are told before any socket is closed. So no
+ * rank waits for one that is gone, and all ranks end alike: with the table, or with the same error message. Before HERE
+ * the end of a branch is not reported: a rank that rank 0 has told of a failure closes in the middle of its handshake,
+ * and its parent may have taken the handshake for finished. Until WELCOME rank 0 watches the child. A failure between
+ * our DONE and our GO may find others already finished: world.c then lets the overlay tell them. */
 #include "bootstrap/tree.h"
 
 #include <errno.h>
@@ -197,8 +198,8 @@ static void open_branch(struct gy_bootstrap_tree *tree, struct gy_bootstrap_bran
     branch->stream.received_count = &tree->world->counters.messages_received;
 }
 
-/* An inbound connection knows the session's key, which only registered ranks are given: it is one of our children. It may come
- * again, if its first attempt was cut short, or so late that we have failed meanwhile. */
+/* An inbound connection knows the world's key, which only registered ranks are given: it is one of our children. It may
+ * connect again, if its first attempt was cut, or so late that this rank has failed meanwhile. */
 static void on_child(void *user, int rank, int fd, const struct gy_seal_keys *keys)
 {
     struct gy_bootstrap_tree *tree = user;
@@ -298,7 +299,7 @@ void gy_bootstrap_tree_end(struct gy_bootstrap_tree *tree)
         gy_listener_on(tree->world->listener, GY_PURPOSE_BOOTSTRAP, NULL, NULL);
         gy_listener_on_no_memory(tree->world->listener, NULL, NULL);
     }
-    tree->went = true; /* whoever closes from now on is no death */
+    tree->went = true; /* the end of a branch is no death from now on */
     for (int i = 0; i < GY_BOOTSTRAP_BRANCHES; i++) {
         /* Unread bytes at close would make the kernel reset the connection, and a reset may overtake the sentence. */
         gy_stream_drain(&tree->branches[i].stream);

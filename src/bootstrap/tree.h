@@ -11,14 +11,14 @@
 struct gy_bootstrap_branch {
     struct gy_bootstrap_tree *tree;
     struct gy_stream stream;
-    int rank;     /* −1: nobody yet */
+    int rank;     /* −1: none yet */
     bool watched; /* HERE has been said: its end is a death */
     bool done;
 };
 
 struct gy_bootstrap_tree {
     struct gy_world *world;
-    struct gy_error *error; /* the meeting's; whoever sets it lets gy_bootstrap_tree_end tell the branches */
+    struct gy_error *error; /* that of bootstrap; after it is set gy_bootstrap_tree_end tells the branches */
     struct gy_bootstrap_branch branches[GY_BOOTSTRAP_BRANCHES];
     int position, expected, done;         /* expected: children there will be; done: children that said DONE */
     bool has_table, all_done, went, told; /* all_done: the whole subtree has the table; went: GO, the meeting is over */
@@ -41,7 +41,8 @@ void gy_bootstrap_tree_table(struct gy_bootstrap_tree *tree);
 void gy_bootstrap_tree_go(struct gy_bootstrap_tree *tree);
 /* The error is set: tells every branch that has not been told. */
 void gy_bootstrap_tree_tell(struct gy_bootstrap_tree *tree);
-/* Tells a failure to whoever has not been told, waits at most 200 ms until everything is sent, closes. Idempotent. */
+/* Sends the failure to the branches that do not know it, waits at most 200 ms until everything is sent, closes.
+ * Idempotent. */
 void gy_bootstrap_tree_end(struct gy_bootstrap_tree *tree);
 /* The sentence for a rank whose connection ended with `errnum` (0: in order) before its time. */
 void gy_bootstrap_lost(const struct gy_world *world, int rank, int errnum, struct gy_error *error);

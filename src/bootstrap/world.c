@@ -38,8 +38,8 @@ void gy_member_know_myself(struct gy_member *own, const struct gy_config *config
     gy_random(&own->nonce, sizeof(own->nonce));
 }
 
-/* Dense host numbers in order of lowest rank; quadratic only in the number of hosts. world->locals is there already, and
- * serves as a list of each host's first rank on the way: nothing may fail between the meeting and the overlay. */
+/* Dense host numbers in order of lowest rank; quadratic only in the number of hosts. world->locals is allocated already
+ * and temporarily lists each host's first rank: nothing may fail between bootstrap and the overlay. */
 static void find_hosts(struct gy_world *world)
 {
     int *first = world->locals;
@@ -65,7 +65,7 @@ static void find_hosts(struct gy_world *world)
     world->local = world->members[world->rank].local;
 }
 
-/* The numbers in it are those of whoever wrote the table, or of each rank. */
+/* Scope numbers of link-local addresses are those of the rank that wrote the table: sets those of this host. */
 static void number_links(struct gy_world *world)
 {
     const struct sockaddr_storage *own = &world->members[world->rank].address;
@@ -96,7 +96,8 @@ static gyre_status make_listener(struct gy_world *world, const struct sockaddr_s
     return gy_listener_create(fd, &world->listener, error);
 }
 
-/* A name may be younger than its resolver knows: a pod that is just being started has one only when it has an address. */
+/* A name may be newer than its resolver's data: a pod that is just being started has one only when it has an
+ * address. */
 static gyre_status resolve(const struct gy_world *world, const struct gy_address *address,
                            struct sockaddr_storage *resolved_p, struct gy_error *error)
 {
@@ -116,10 +117,10 @@ static gyre_status resolve(const struct gy_world *world, const struct gy_address
     }
 }
 
-/* The place of a tcp:// address, and where our own listener should be.
+/* The place of a tcp:// address, and the address of our own listener.
  *
  * A name may mean loopback to rank 0 alone (Debian gives the own host name 127.0.1.1) and another family to each rank.
- * So rank 0 listens on every interface for a name, and nobody's listener is on loopback because of one. */
+ * So rank 0 listens on every interface for a name, and no rank's listener is on loopback because of one. */
 static gyre_status place_tcp(const struct gy_world *world, const struct gy_identity *identity,
                              struct gy_rendezvous_place *where, struct sockaddr_storage *own_p, struct gy_error *error)
 {

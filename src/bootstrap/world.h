@@ -1,11 +1,11 @@
-/* The meeting: from an address and a rank to a table of all members.
+/* Bootstrap: from an address and a rank to a table of all members.
  *
  *   every rank --- HELLO (rank, size, job, version, settings, own address) --> rank 0's address    short-lived socket
- *   rank 0     --- refuses duplicates, other sizes, jobs, versions, settings; names who is missing at the deadline
- *   rank 0     --- gives each rank a tree position in a binomial tree; failures and the member table travel over it: at most
- *                  log2 N + 1 sockets each
+ *   rank 0     --- refuses duplicates, other sizes, jobs, versions, settings; reports missing ranks at the deadline
+ *   rank 0     --- gives each rank a tree position in a binomial tree; failures and the member table travel over it: at
+ *                  most log2 N + 1 sockets each
  *
- * All sockets carry the authenticated handshake of handshake.h. After the meeting no rank is special. */
+ * All sockets use the authenticated handshake of handshake.h. After bootstrap no rank is special. */
 #ifndef GY_BOOTSTRAP_WORLD_H
 #define GY_BOOTSTRAP_WORLD_H
 
@@ -49,12 +49,13 @@ struct gy_world {
     struct gy_poller *poller;
     struct gy_config *config;
     struct gy_listener *listener; /* the listener; see listener.h */
-    int held[GY_EPOCHS_HELD];     /* listeners of the epochs before, nobody accepts there: see next_epoch.c */
+    int held[GY_EPOCHS_HELD];     /* listeners of previous epochs, which never accept: see next_epoch.c */
     int helds;
     struct gy_join_address *join_address; /* where joiners find it: join_address.h */
     struct gy_agreement *agreement;       /* agreement.h */
-    struct gy_overlay *overlay;           /* NULL until it is made: who waits for a rank asks it for the verdict */
-    struct gy_overlay *spare; /* its memory, had before the meeting: whoever has none fails while it can still say so */
+    struct gy_overlay *overlay;           /* NULL until it is made: a waiting rank asks it for the first failure */
+    struct gy_overlay *spare; /* its memory, allocated before bootstrap: a rank without memory fails while it can still
+                               * report it */
     struct gy_dial *dials;    /* under way */
     int dial_errnum;          /* why the dial failed whose callback runs */
     bool complete;            /* every rank below us in the meeting's tree has the table: it may be over for some */
@@ -67,22 +68,24 @@ struct gy_world {
 
 struct gy_identity;
 
-/* A world of `size` ranks that has no members yet. config and poller stay the caller's and outlive it. NULL: no memory. */
+/* Makes a world of `size` ranks without members. config and poller stay the caller's and outlive it. NULL: no
+ * memory. */
 struct gy_world *gy_world_make(int rank, int size, uint32_t epoch, struct gy_config *config, struct gy_poller *poller);
-/* Meets: fills the table of members and opens the door. Blocks at most config->meet_timeout_ns. A failure that comes when others may
- * have been let go already is `doom`, and the status GYRE_SUCCESS: the overlay tells the others. */
+/* Bootstraps: fills the table of members and opens the listener. Blocks at most config->meet_timeout_ns. A failure
+ * after others may already have finished is stored in `doom`, and the status is GYRE_SUCCESS: the overlay tells the
+ * others. */
 gyre_status gy_world_bootstrap(struct gy_world *world, const struct gy_identity *identity, struct gy_error *error);
-/* Ends dials, closes the listener and frees the world, but not what layers above have put into it. `forked`: in a forked child, where the
- * poller is the parent's. */
+/* Ends pending connects, closes the listener and frees the world, but not the parts that layers above own. `forked`: in
+ * a forked child, where the poller is the parent's. */
 void gy_world_release(struct gy_world *world, bool forked);
-/* Ends the dials that were begun with `user`, without a callback: for who frees `user`. */
+/* Cancels the pending connects that were begun with `user`, without a callback: called before `user` is freed. */
 void gy_world_cancel_dials(struct gy_world *world, const void *user);
 /* All of them, without a callback: at the end of the world. */
 void gy_world_end_dials(struct gy_world *world, bool forked);
 /* What this process is, but for where it is reached. */
 void gy_member_know_myself(struct gy_member *own, const struct gy_config *config);
-/* Fills what follows from the table of members: hosts, locals, and, the same on all of them, who is reached by nothing but TCP because
- * a world of this size takes more links than it has locked memory for. */
+/* Fills the fields that follow from the table of members: hosts and locals. Also, the same on all ranks: the members
+ * that are reached only by TCP, because a world of this size needs more links than they have locked memory for. */
 void gy_world_know_members(struct gy_world *world);
 /* The overlay's counterpart of gy_world_on_link and gy_world_dial. */
 void gy_world_on_overlay(struct gy_world *world, gy_listener_func callback, void *user);
@@ -91,12 +94,12 @@ gyre_status gy_world_dial_overlay(struct gy_world *world, int rank, gy_listener_
 void gy_world_on_no_memory(struct gy_world *world, gy_listener_no_memory_func callback, void *user);
 /* Whoever wants authenticated inbound data links registers here (one: the tcp transport). */
 void gy_world_on_link(struct gy_world *world, gy_listener_func callback, void *user);
-/* Begins a non-blocking, authenticated connection to `rank`'s listener; later calls `callback(user, rank, fd)` from the
- * poller with the connected fd and its keys, or fd = −1 when it could not be made (reason logged, and in the overlay if the peer is
- * dead). */
+/* Begins a non-blocking, authenticated connection to `rank`'s listener. Later calls `callback(user, rank, fd)` from the
+ * poller with the connected fd and its keys, or with fd = −1 when the connection failed. The reason is logged, and the
+ * overlay knows it if the peer is dead. */
 gyre_status gy_world_dial(struct gy_world *world, int rank, gy_listener_func callback, void *user,
                           struct gy_error *error);
-/* The same from another address of ours (port 0) to another of the member's, behind which is the same door. */
+/* The same from another address of ours (port 0) to another of the member's, which leads to the same listener. */
 struct gy_route {
     struct sockaddr_storage from, to;
 };
