@@ -35,12 +35,14 @@ void gy_address_set_port(struct sockaddr_storage *address, uint16_t port);
 const char *gy_address_format(const struct sockaddr_storage *address, char text_p[GY_ADDRESS_TEXT]);
 /* "10.0.0.1", mapped into IPv6 or not; "::1" */
 const char *gy_address_format_host(const struct sockaddr_storage *address, char text_p[GY_ADDRESS_TEXT]);
-/* Is it one of this host's own addresses? */
+/* True if it is one of this host's own addresses. */
 bool gy_address_is_local(const struct sockaddr_storage *address);
 bool gy_address_is_loopback(const struct sockaddr_storage *address);
-/* An IPv6 address that means something on one link alone: which one, each host says by a number of its own, its scope. */
+/* True if it is an IPv6 link-local address. The link is given by the scope, a number that each host chooses by
+ * itself. */
 bool gy_address_is_link_local(const struct sockaddr_storage *address);
-/* Such an address that came from elsewhere is on the link of `near`, if that is one, too: our number of it takes the place of theirs. */
+/* A link-local address that came from another host is on the link of `near`, if that is one, too: the scope number of
+ * this host replaces the other's. */
 void gy_address_take_scope(struct sockaddr_storage *address, const struct sockaddr_storage *near);
 /* A name that hosts may resolve differently: neither a number nor localhost. */
 bool gy_address_is_name(const char *host);

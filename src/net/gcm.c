@@ -1,5 +1,5 @@
-/* gcm.h says what there is. The library's functions are members of its manager, whose layout is its header's: a library of another
- * minor version is not used. */
+/* See gcm.h. The library's functions are members of its manager, whose layout is given by its header: a library of
+ * another minor version is not used. */
 #include "net/gcm.h"
 
 #include <sodium.h>

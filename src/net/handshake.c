@@ -136,14 +136,14 @@ static bool tag_matches(const struct gy_handshake *handshake, uint8_t step, cons
     return sodium_memcmp(expected, tag, MAC_BYTES) == 0;
 }
 
-/* Who meets, or joins a world, knows neither its job nor whether the settings are the same. */
+/* True if a rank bootstraps or joins: it knows neither the job nor whether the settings are the same. */
 static bool is_new(uint8_t purpose)
 {
     return purpose == GY_PURPOSE_BOOTSTRAP || purpose == GY_PURPOSE_JOIN;
 }
 
-/* What the dialer asks for. Whoever is new may be of other settings: it is told so by name, over a socket that is sealed
- * as it asked. */
+/* Checks the mode that the dialer asks for. A new process may have other settings: it is told which, over a socket that
+ * is protected as it asked. */
 static enum gy_refusal judge_mode(struct gy_handshake *handshake, uint8_t mode, uint8_t ciphers)
 {
     if (!is_new(handshake->purpose) && mode != handshake->mode)
@@ -223,7 +223,7 @@ static void hear_1(struct gy_handshake *handshake)
         expect(handshake, 3, GY_HANDSHAKE_BYTES_3);
 }
 
-/* Is that a suite that we asked for? */
+/* True if this process asked for that suite. */
 static bool fits_mode(const struct gy_handshake *handshake, uint8_t suite)
 {
     return suite == choose(handshake->mode, handshake->ciphers) ||

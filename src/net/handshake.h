@@ -7,19 +7,20 @@
  *     3 --- code, MAC("3") -------------------------------------------->         36 bytes
  *     4 <-- code, MAC("4") ---------------------------------------------         36 bytes
  *
- * MAC(n) is BLAKE2b-256 keyed with the job's key over the step's name and everything said so far, so that both nonces,
- * both roles, the ranks and the purpose are covered: a replayed, reflected or redirected message fails. A code other
- * than 0 is a refusal, after which the connection ends; both sides can name its reason.
+ * MAC(n) is BLAKE2b-256, keyed with the job's key, over the step's name and all earlier bytes of the handshake. So both
+ * nonces, both roles, the ranks and the purpose are covered: a replayed, reflected or redirected message fails. A code
+ * other than 0 is a refusal, after which the connection ends; both sides can name its reason.
  *
- * The acceptor answers nothing and makes no key pair before MAC("1") has proved that the dialer knows the key: a stranger
- * gets nothing against which a secret could be tried offline. A recorded message 1 can be sent again; the answer to it holds
- * no more than the recorded one, and message 3 fails. The dialer recognises another secret by the connection's orderly end
- * before any answer.
+ * The acceptor answers nothing and makes no key pair before MAC("1") has proved that the dialer knows the key. So an
+ * unauthenticated peer gets nothing against which a secret could be tried offline. A recorded message 1 can be
+ * replayed. The answer to it holds no more than the recorded one, and message 3 fails. The dialer recognises another
+ * secret by the connection's orderly end before any answer.
  *
- * What follows the handshake on the socket is sealed (record_protection.h) as the mode, GYRE_INTEGRITY, asks for: the dialer says
- * which, and which ciphers it can do; the acceptor picks the suite. At mac and encrypt both nonces are fresh X25519
- * public keys, and their shared secret goes into the keys of this connection, with the job's key and all four messages:
- * they are no other connection's, and what was recorded stays closed when the secret becomes known later. */
+ * What follows the handshake on the socket is protected (record_protection.h) as the mode, GYRE_INTEGRITY, asks for.
+ * The dialer sends the mode and the ciphers it supports; the acceptor picks the suite. At mac and encrypt both nonces
+ * are fresh X25519 public keys. Their shared secret goes into the keys of this connection, with the job's key and all
+ * four messages. So the keys differ from those of every other connection, and recorded traffic stays secret if the
+ * secret leaks later. */
 #ifndef GY_NET_HANDSHAKE_H
 #define GY_NET_HANDSHAKE_H
 
@@ -89,9 +90,10 @@ void gy_handshake_accept(struct gy_handshake *handshake, const uint8_t key[GY_HA
                          uint32_t rank, uint32_t size, uint32_t purposes, enum gy_integrity mode);
 /* Message 1 anew, for tests that have changed the version or the ciphers of a dialer that has not been listened to. */
 void gy_handshake_redial(struct gy_handshake *handshake);
-/* Overwrites all that it knows, before its memory goes to somebody else. */
+/* Overwrites all its secrets before its memory is reused. */
 void gy_handshake_forget(struct gy_handshake *handshake);
-/* How many bytes are wanted now; read no more than these from the socket: what follows belongs to somebody else. */
+/* Returns the number of bytes wanted now. Read no more than these from the socket: what follows belongs to its next
+ * user. */
 size_t gy_handshake_wants(const struct gy_handshake *handshake);
 /* True until a whole message 1 with a valid MAC has been read: acceptor. */
 bool gy_handshake_is_unproved(const struct gy_handshake *handshake);
@@ -109,7 +111,7 @@ bool gy_handshake_agree(struct gy_handshake *handshake, const uint8_t *theirs);
 /* "wrong secret", ...: static. */
 const char *gy_refusal_text(enum gy_refusal refusal);
 #define GY_REFUSAL_TEXT 96
-/* The same with both versions where these are the reason: "wrong version: it speaks 2, this process 1". Returns `text`. */
+/* The same with both versions if they are the reason: "wrong version: it speaks 2, this process 1". Returns `text`. */
 const char *gy_refusal_print(enum gy_refusal refusal, uint16_t theirs, uint16_t ours, char text[GY_REFUSAL_TEXT]);
 
 /* key_p = BLAKE2b keyed with `key` over `label`, `job` and 32 bytes of `salt` (NULL: zeros). */

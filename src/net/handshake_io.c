@@ -1,8 +1,8 @@
 /* connecting ──writable──► handshake ──handshake done──► callback(fd)
- *      └────────error────────┴──────refused, EOF──────► callback(errnum)
+ *     └────────error────────┴──────refused, EOF──────► callback(errnum)
  *
- * Reads never more than the handshake wants, since what follows belongs to whoever gets the socket. Ends exactly once,
- * and as the last thing it does, because the callback may free it. */
+ * Never reads more than the handshake wants, since what follows belongs to the next user of the socket. Ends exactly
+ * once, and as its last action, because the callback may free it. */
 #include "net/handshake_io.h"
 
 #include <errno.h>

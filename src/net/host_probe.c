@@ -1,5 +1,5 @@
-/* connecting ──accepted or refused──► it answers
- *      └───────anything else────────► it does not: the kernel's user timeout ends what nobody answers */
+/* connecting ──accepted or refused──► the host answers
+ *     └───────anything else────────► it does not: the kernel's user timeout ends an unanswered attempt */
 #include "net/host_probe.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include "net/address.h"
 #include "net/socket.h"
 
-#define PORT 1 /* tcpmux, which nobody has served for decades */
+#define PORT 1 /* tcpmux, a service unused for decades */
 
 static bool is_answer(int errnum)
 {

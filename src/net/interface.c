@@ -1,9 +1,9 @@
-/* From a name to an address, by the kernel's list of interfaces. Of several addresses that an interface has, the one of the
- * wanted family is taken, else IPv4; one that means something on its link alone after one that does everywhere; where none is named,
- * loopback last.
+/* From a name to an address, by the kernel's list of interfaces. Of several addresses of an interface, one of the
+ * wanted family is taken, else IPv4. A link-local address is taken after all others. Without a named interface,
+ * loopback is taken last.
  *
- * Where several interfaces are named, peers come to a listener by every one of them, so it is on all. Who comes is known by the
- * handshake, not by the interface (handshake.h). */
+ * Where several interfaces are named, peers connect to a listener through each of them, so it listens on all. A peer is
+ * identified by the handshake, not by the interface (handshake.h). */
 #include "net/interface.h"
 
 #include <arpa/inet.h>

@@ -22,10 +22,10 @@ void gy_interface_scope(struct sockaddr_storage *own);
  * others are of its family. BAD_CONFIGURATION where one is not there, or two are the same. */
 gyre_status gy_interface_addresses(const struct gy_config *config, const struct sockaddr_storage *first,
                                    struct sockaddr_storage own_p[GY_RAILS_MOST], struct gy_error *error);
-/* Is number `index` up, its cable in, and its address still `address`? */
+/* True if interface number `index` is up, has a carrier, and its address is still `address`. */
 bool gy_interface_serves(const char *interfaces, int index, const struct sockaddr_storage *address);
-/* A listener for those who come to `own`, whose port becomes the one that the kernel chose; where several are named, on
- * every interface. BAD_CONFIGURATION as above, SYSTEM, NO_DESCRIPTORS. */
+/* Creates a listener for connections to `own`, whose port becomes the one that the kernel chose. If several interfaces
+ * are named, it listens on every interface. BAD_CONFIGURATION as above, SYSTEM, NO_DESCRIPTORS. */
 gyre_status gy_interface_listen(const struct gy_config *config, struct sockaddr_storage *own, int *fd_p,
                                 struct gy_error *error);
 

@@ -1,9 +1,9 @@
-/* What a handshake knows that others do not: nonces, the keys of the job, and those of one connection.
+/* The secrets of a handshake: nonces, the keys of the job, and those of one connection.
  *
- *   secret text ──BLAKE2b──► key of the meeting ──job, salt──► the job's key ──messages 1 to 3──┐
+ *   secret text ──BLAKE2b──► key of bootstrap ───job, salt──► the job's key ──messages 1 to 3──┐
  *                              X25519(our ephemeral, theirs), zeros below mac ──────────────────┴──► in, out
  *
- * An ephemeral secret is used once and overwritten: nobody can compute the keys of a connection afterwards. */
+ * An ephemeral secret is used once and overwritten: the keys of a connection cannot be computed afterwards. */
 #include <sodium.h>
 #include <string.h>
 

@@ -1,12 +1,17 @@
-/*   backlog ──accept──► handshake (<= 64, <= 5 s each) ──authenticated──► callback of its purpose, or kept for it
- *                           └── refused, late, gone: closed, and one line in the log; at most 8 lines a minute, for
- *                               strangers must not fill a disk
+/* backlog ──accept──► handshake (<= 64, <= 5 s each) ──authenticated──► callback of its purpose, or kept for it
+ *                         └── refused, late, gone: closed, and one line in the log; at most 8 lines a minute, so that
+ *                             unauthenticated peers cannot fill a disk
  *
- * When 64 shake hands (or `most` are there, registrants included), those that have not come to an end for half a second make room;
- * otherwise new inbound connections wait in the kernel's backlog. Where `most` says how many, a rank waits for nothing but this listener, speaks as soon
- * as it is connected, and comes again if it is sent away: an inbound connection that has not proved for a tenth of a second that it knows the key, by a
- * whole first message, makes room there, so that a crowd of strangers keeps no rank from the meeting, however many stand in front of it in the backlog. A timer runs only while somebody
- * is being greeted, or could not be for want of a descriptor. Kept inbound connections have proved that they know the secret; each (rank, purpose) is kept once, the newest. */
+ * With 64 handshakes in progress (or `most` connections, registrants included), a handshake older than half a second is
+ * dropped to free a slot. Otherwise new inbound connections wait in the kernel's backlog.
+ *
+ * `most` is set at bootstrap. There a rank waits for this listener only, sends message 1 as soon as it is connected,
+ * and reconnects if it is dropped. So an inbound connection without a whole, authenticated message 1 after a tenth of a
+ * second is dropped for another. Unauthenticated peers then cannot keep a rank from bootstrap, however many precede it
+ * in the backlog.
+ *
+ * A timer runs only during a handshake, or while a connection could not be accepted for want of a descriptor. Kept
+ * inbound connections are authenticated; of each (rank, purpose) only the newest is kept. */
 #include "net/listener.h"
 
 #include <errno.h>
@@ -27,7 +32,7 @@
 #define UNPROVED (100 * GY_MILLISECOND)
 #define SILENCE (GY_SECOND / 2)
 #define TICKS_LEAST 3 /* an inbound connection's time is over only when so many have found it waiting, */
-#define TICKED_LEAST (TICKS_LEAST * TICK_NS) /* for so long, if it has spoken: who was away heard nobody */
+#define TICKED_LEAST (TICKS_LEAST * TICK_NS) /* for so long, after message 1: a rank that was paused received nothing */
 #define NOTES 8                              /* lines about strangers, per ... */
 #define NOTES_EVERY (60 * GY_SECOND)
 #define STARVATION GY_SECOND /* descriptors may be scarce for a moment */
@@ -41,7 +46,7 @@ struct gy_listener {
     struct gy_handshake_io *handshakes; /* newest first */
     int handshake_count;
     int registrants;              /* counted only where env.most says so */
-    struct gy_handshake_io *kept; /* done, and nobody has asked for their purpose yet */
+    struct gy_handshake_io *kept; /* handshake done, and no callback for their purpose yet */
     gy_listener_func on[GY_PURPOSES];
     void *user[GY_PURPOSES];
     gy_listener_refused_func refused;
@@ -80,7 +85,7 @@ static bool oversubscribed(const struct gy_listener *listener)
                               : listener->handshake_count >= GY_LISTENER_HANDSHAKES;
 }
 
-/* It runs while somebody is greeted, or could not be let in. */
+/* The timer runs during a handshake, or while a connection could not be accepted. */
 static long wanted_tick(const struct gy_listener *listener)
 {
     if (listener->handshake_count == 0 && !listener->no_memory_since)
@@ -98,7 +103,8 @@ static void timer_set(struct gy_listener *listener, long ns)
     timerfd_settime(listener->timer, 0, &every, NULL);
 }
 
-/* Who comes or goes quickens it, and slows it down never: a tick that is put off again and again does not come. */
+/* A new or closed connection may shorten the timer, but never lengthens it: a tick that is postponed again and again
+ * would never come. */
 static void timer_run(struct gy_listener *listener)
 {
     long ns = wanted_tick(listener);
@@ -120,7 +126,8 @@ static void unlink_handshake(struct gy_listener *listener, struct gy_handshake_i
     timer_run(listener);
 }
 
-/* May one more line be written about a stranger? Says how many were not, when it may again. */
+/* True if one more line about an unauthenticated peer may be logged. When logging resumes, reports how many were
+ * suppressed. */
 static bool may_note(struct gy_listener *listener)
 {
     int64_t now = gy_now();
@@ -251,7 +258,7 @@ static void receive(struct gy_listener *listener, struct gy_handshake_io *handsh
     listener->on[handshake->purpose](listener->user[handshake->purpose], (int)handshake->from, fd, &handshake->keys);
 }
 
-/* Whom the listener tells may close it, so that nothing of the handshake is looked at after that but a copy. */
+/* The callback may close the listener, so afterwards only a copy of the handshake is read. */
 static void on_greeted(void *user, struct gy_handshake_io *handshake_io, int errnum)
 {
     struct gy_handshake handshake = handshake_io->handshake;
@@ -319,7 +326,7 @@ static void on_inbound(void *owner, uint32_t events)
         if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
             continue;
         if (fd < 0) {
-            if (errno == EAGAIN) { /* nobody waits: what was short is not any more, or is nobody's loss */
+            if (errno == EAGAIN) { /* the backlog is empty: the shortage is over, or affects no connection */
                 listener->no_memory_since = 0;
                 return;
             }
@@ -333,7 +340,7 @@ static void on_inbound(void *owner, uint32_t events)
     timer_run(listener);
 }
 
-/* Is somebody waiting to be let in? The kernel asks for a descriptor before it looks. */
+/* True if a connection waits in the backlog. accept needs a free descriptor before it looks. */
 static bool is_awaited(const struct gy_listener *listener)
 {
     struct pollfd inbounds = {.fd = listener->fd, .events = POLLIN};
@@ -356,7 +363,8 @@ static void on_tick(void *owner, uint32_t events)
     drop_older_than(listener, GY_LISTENER_TIMEOUT, GY_LISTENER_TIMEOUT);
     make_room(listener);
     if (listener->no_memory_since &&
-        !is_awaited(listener)) /* nobody did, or another listener of this listener let him in */
+        !is_awaited(listener)) /* the backlog was empty, or another descriptor of this listener accepted the
+                                * connection */
         listener->no_memory_since = 0;
     if (!oversubscribed(listener))
         gy_poller_change(listener->env.poller, &listener->watch, EPOLLIN);

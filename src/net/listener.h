@@ -1,5 +1,5 @@
-/* The listener of a rank: a listener whose inbound connections are greeted without blocking and then handed to whoever asked for their
- * purpose. */
+/* The listener of a rank. Inbound connections go through the handshake without blocking, and are then handed to the
+ * callback of their purpose. */
 #ifndef GY_NET_LISTENER_H
 #define GY_NET_LISTENER_H
 
@@ -14,9 +14,11 @@ struct gy_listener;
 /* An accepted, authenticated connection for someone above (GY_PURPOSE_LINK or GY_PURPOSE_RDMA): the callee owns `fd`
  * (non-blocking), and seals what it says there with `keys`, which are valid during the call; NULL where fd is −1. */
 typedef void (*gy_listener_func)(void *user, int rank, int fd, const struct gy_seal_keys *keys);
-/* Told when inbound connections could not be accepted for a second, for want of descriptors or memory. callback NULL: nobody. */
+/* Called when inbound connections could not be accepted for a second, for want of descriptors or memory. callback NULL:
+ * no call. */
 typedef void (*gy_listener_no_memory_func)(void *user, int errnum);
-/* Told about every refused inbound connection, for sentences about who is missing; `handshake->from` is unproven. May be NULL. */
+/* Called for every refused inbound connection, for error messages about missing ranks; `handshake->from` is not
+ * authenticated. May be NULL. */
 typedef void (*gy_listener_refused_func)(void *user, const struct gy_handshake *handshake);
 
 struct gy_listener_env {
@@ -27,9 +29,9 @@ struct gy_listener_env {
     uint32_t purposes; /* mask of 1 << enum gy_purpose */
     int64_t peer_timeout_ns;
     enum gy_integrity integrity;
-    int most;                 /* 0: GY_LISTENER_HANDSHAKES at once, and those handed over do not count. Else this many
-                               * together with the registrants, which are those handed over and not yet released: whoever
-                               * comes later waits in the kernel's backlog */
+    int most;                 /* 0: GY_LISTENER_HANDSHAKES at once, not counting connections handed over. Otherwise this
+                               * many together with the registrants, which are the connections handed over and not yet
+                               * released: later ones wait in the kernel's backlog */
     uint64_t *sockets_opened; /* counter, or NULL */
 };
 
@@ -43,7 +45,8 @@ void gy_listener_on_refused(struct gy_listener *listener, gy_listener_refused_fu
 void gy_listener_on_no_memory(struct gy_listener *listener, gy_listener_no_memory_func callback, void *user);
 /* How many inbound connections are being greeted now. */
 int gy_listener_handshake(const struct gy_listener *listener);
-/* A second descriptor of its listener, which keeps the address from being refused after the listener is closed; −1, errno. */
+/* Returns a second descriptor of the listening socket, which keeps the address from being refused after the listener is
+ * closed; −1, errno. */
 int gy_listener_hold(const struct gy_listener *listener);
 /* A registrant is gone, or shall no longer count. */
 void gy_listener_release(struct gy_listener *listener);

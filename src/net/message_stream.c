@@ -1,8 +1,8 @@
 /* in:  header (8) ──opened, length <= limit──► body ──complete, opened──► message()
  * out: [begin .. end) of one growing buffer; what the socket does not take at once leaves on EPOLLOUT.
  *
- * Invariant: after close (fd < 0) nothing is called back, and once deaf nothing is, either. A callback may close the stream, so `fd` is looked at after
- * each. */
+ * Invariant: no callback is called after close (fd < 0), and none once the stream is deaf. A callback may close the
+ * stream, so `fd` is checked after each. */
 #include "net/message_stream.h"
 
 #include <errno.h>
@@ -182,8 +182,8 @@ static void discard(int fd)
         ;
 }
 
-/* The kernel tells an error once. If sending was told that the connection is lost, reading sees an end of file, which must
- * not be taken for one: that would be the end of the peer's process. */
+/* The kernel reports an error once. If a send got the error, a read sees an end of file, which must not be taken for
+ * the end of the peer's process. */
 static int end_of(const struct gy_stream *stream)
 {
     return stream->send_errnum == EPIPE ? 0 : stream->send_errnum;
@@ -245,8 +245,8 @@ gyre_status gy_stream_open(struct gy_stream *stream, struct gy_poller *poller, i
 {
     gyre_status status;
 
-    /* All room now: a stream lives on beside collectives, which are promised that nothing allocates; and whoever has no
-     * memory fails here, where it can still say so, not at the message that would tell the others. */
+    /* Allocates all buffers now: a stream lives beside collectives, which are guaranteed not to allocate. A rank
+     * without memory fails here, where it can still report it, not at the message that would tell the others. */
     memset(stream, 0, sizeof(*stream));
     stream->poller = poller;
     stream->fd = fd;
@@ -272,7 +272,8 @@ forget_fd:
     return status;
 }
 
-/* Where the end is reached what waits is moved to the beginning: its room is what waits at once, not what has passed. */
+/* If the end of the buffer is reached, the waiting bytes move to its beginning. So its size is bounded by the bytes
+ * waiting at once, not by the bytes ever sent. */
 static bool make_room(struct gy_stream *stream, size_t bytes)
 {
     size_t waits = stream->out_end - stream->out_begin, room = waits + bytes;

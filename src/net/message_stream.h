@@ -12,10 +12,10 @@
 struct gy_stream;
 /* One whole message. May close this stream, must not free its memory. */
 typedef void (*gy_stream_message_func)(void *user, struct gy_stream *stream, uint8_t kind, uint8_t *body, size_t bytes);
-/* The peer ended (errnum 0) or the connection broke, or spoke nonsense (EPROTO), or what came is not what was sent
- * (EBADMSG, and stream->flaw says why), or could not be had for want of memory (ENOMEM). The socket is closed already; but
- * after EBADMSG, and where stream->keeps after all that this side has decided, it is deaf: nothing more is read from it,
- * and what is sent still leaves, so that the peer can be told why. */
+/* The peer closed (errnum 0), the connection broke, or the peer sent malformed data (EPROTO). Or the data received are
+ * not those sent (EBADMSG, and stream->flaw says why), or there was no memory to receive (ENOMEM). The socket is closed
+ * already, with one exception. After EBADMSG, and after every decision of this side if stream->keeps, the stream is
+ * deaf: nothing more is read from it, and queued data still leave, so that the peer can be told why. */
 typedef void (*gy_stream_closed_func)(void *user, struct gy_stream *stream, int errnum);
 
 struct gy_stream {
@@ -41,7 +41,8 @@ struct gy_stream {
     uint64_t *sent_count, *received_count; /* counters, or NULL */
 };
 
-/* Takes over `fd`; on failure it stays the caller's. `stream` was zeroed or closed before. `keys` of its greeting. */
+/* Takes over `fd`; on failure it stays the caller's. `stream` was zeroed or closed before. `keys` come from its
+ * handshake. */
 gyre_status gy_stream_open(struct gy_stream *stream, struct gy_poller *poller, int fd, const struct gy_seal_keys *keys,
                            size_t limit, gy_stream_message_func message, gy_stream_closed_func closed, void *user,
                            struct gy_error *error);

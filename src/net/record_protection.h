@@ -33,8 +33,9 @@ struct gy_seal_keys {
     uint8_t out[GY_SEAL_KEY_BYTES], in[GY_SEAL_KEY_BYTES];
 };
 
-/* One direction. `number` is that of the head that was closed, or opened, last. The head of each multiple of `renewal` is the first that
- * is closed with a new key, which is derived from the one before: who learns a key cannot open what was closed before it was made. */
+/* One direction. `number` is that of the head that was sealed, or opened, last. The head of each multiple of `renewal`
+ * is the first sealed with a new key, which is derived from the previous one. A leaked key cannot open what was sealed
+ * before it was made. */
 struct gy_seal {
     enum gy_suite suite;
     uint8_t key[GY_SEAL_KEY_BYTES];
@@ -48,7 +49,7 @@ struct gy_seal {
 enum gy_flaw { GY_FLAW_NONE, GY_FLAW_DAMAGED, GY_FLAW_REPEATED, GY_FLAW_MISPLACED };
 
 void gy_seal_begin(struct gy_seal *seal, enum gy_suite suite, const uint8_t key[GY_SEAL_KEY_BYTES]);
-/* Are the bytes of bodies changed too, so that they have to go somewhere else than where they are? */
+/* True if bodies are encrypted, so that the output needs another buffer. */
 static inline bool gy_seal_hides(const struct gy_seal *seal)
 {
     return seal->suite == GY_SUITE_CHACHA || seal->suite == GY_SUITE_AES;

@@ -1,10 +1,11 @@
-/* Two kinds of socket under one face.
+/* TCP and abstract Unix sockets behind one interface.
  *
- * A host that vanishes is noticed twice over: keep-alive probes an idle connection, TCP_USER_TIMEOUT bounds
- * unacknowledged data; both take peer_timeout. But to the kernel a window that stays shut is unacknowledged data, too, however
- * often the peer's host answers, and a rank that computes reads nothing: where more is sent than control, TCP_USER_TIMEOUT is taken
- * back, and who has sent looks now and then whether it is answered. An abstract Unix socket has no file and no permissions, so both ends
- * check the other's user (SO_PEERCRED). */
+ * The loss of a host is detected in two ways: keep-alive probes an idle connection, and TCP_USER_TIMEOUT bounds
+ * unacknowledged data; both use peer_timeout. But the kernel counts data behind a closed TCP receive window as
+ * unacknowledged, even if the peer's host answers, and a computing rank reads nothing. So on connections that carry
+ * more than control messages TCP_USER_TIMEOUT is disabled, and the sender checks now and then whether its data are
+ * acknowledged. An abstract Unix socket has no file and no permissions, so both ends check the other's user
+ * (SO_PEERCRED). */
 #include "net/socket.h"
 
 #include <errno.h>
@@ -23,7 +24,7 @@
 #define STATE_CLOSED 7  /* tcpi_state after a reset: TCP_CLOSE of <netinet/tcp.h> */
 #define BACKLOG 4096    /* ranks that knock while this one computes; the kernel knows its own bound */
 #define IDLE_MOST 32767 /* seconds: the kernel refuses more */
-#define PROBES 3        /* that nobody answers: the host is gone */
+#define PROBES 3        /* unanswered probes after which the host is gone */
 
 const char *gy_place_format(const struct gy_place *place, char *text_p, size_t bytes)
 {

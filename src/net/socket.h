@@ -7,7 +7,7 @@
 #include "core/base.h"
 #include "core/error.h"
 
-/* Where somebody listens: a TCP address, or an abstract Unix socket that only processes of the same user may use. */
+/* The place of a listener: a TCP address, or an abstract Unix socket that only processes of the same user may use. */
 struct gy_place {
     bool local;                      /* abstract Unix socket `name` */
     struct sockaddr_storage address; /* TCP */
@@ -27,24 +27,24 @@ int gy_socket_connect_from(const struct gy_place *place, const struct sockaddr_s
 /* After the connection is there: 0, or an errno. A TCP socket that met itself is ECONNREFUSED; a Unix peer of another
  * user EPERM. */
 int gy_socket_check(int fd);
-/* True if no error is pending and, of TCP, the peer's host has acknowledged all that was sent. A process that closes its socket before it
- * has received what was sent answers it with a reset instead. */
+/* Returns true if no error is pending and, for TCP, the peer's host has acknowledged all data sent. A process that
+ * closes its socket before all data have arrived answers them with a reset instead. */
 bool gy_socket_delivered(int fd);
 /* No delay, keep-alive, user timeout. Harmless on Unix sockets. */
 void gy_socket_tune(int fd, int64_t peer_timeout_ns);
 /* From here on the peer may leave what is sent unread as long as it likes: no user timeout. */
 void gy_socket_await_readers(int fd);
-/* Returns true if the peer's host has answered nothing for `ns`, though there is something to be answered. To be believed when it is
- * so twice: a machine that stood still had no time to hear. */
+/* Returns true if the peer's host has answered nothing for `ns`, although an answer is due. Trust it only if it is true
+ * twice: a machine that was suspended could not receive. */
 bool gy_socket_is_unanswered(int fd, int64_t ns);
 /* What gy_socket_is_stuck has seen of a connection; zeros at first. */
 struct gy_socket_progress {
     uint64_t acked; /* bytes */
     int64_t since;  /* when they were seen to be so many first; 0: nothing is stuck */
 };
-/* Returns true if the kernel sends the oldest unacknowledged byte again and again and no byte has been acknowledged for
- * `ns`, although the peer's host may answer keep-alive probes and short packets: the path drops long packets. A peer that
- * leaves its receive window shut is not stuck. */
+/* Returns true if the kernel retransmits the oldest unacknowledged byte again and again and no byte has been
+ * acknowledged for `ns`. The peer's host may still answer keep-alive probes and short packets: the path drops long
+ * packets. A peer that keeps its TCP receive window closed is not stuck. */
 bool gy_socket_is_stuck(int fd, int64_t now, int64_t ns, struct gy_socket_progress *seen);
 
 #endif
