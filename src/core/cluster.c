@@ -93,7 +93,7 @@ bool gy_cluster_set(struct gy_cluster *cluster, const char *setting, const char 
     return false;
 }
 
-/* NULL: errno. open() of a pipe would wait for somebody who writes into it. */
+/* NULL: errno. open() of a pipe would block until a writer opens it. */
 static FILE *open_text(const char *path)
 {
     struct stat about;

@@ -1,5 +1,5 @@
-/* The pure parsers of settings: text in, number out, no state; and a time as text again. They read what users type, so every
- * digit is checked for overflow before it counts. */
+/* The pure parsers of settings: text in, number out, no state; and a duration as text again. The input is typed by
+ * users, so every digit is checked for overflow before it is added. */
 #include "config.h"
 
 #include <inttypes.h>

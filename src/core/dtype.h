@@ -23,7 +23,7 @@ int gy_op_find(const char *name);
 /* Floats of 16 or 8 bits, which are computed in float32. */
 bool gy_dtype_narrow(gyre_dtype dtype);
 bool gy_op_known(int op);
-/* Does the operation have a meaning for the type? dtype is valid. */
+/* True if the operation is defined for the type. dtype is valid. */
 bool gy_op_valid(int op, gyre_dtype dtype);
 /* Why it has none, as a sentence in text_p. op is known. */
 void gy_op_explain(int op, gyre_dtype dtype, char *text_p, size_t size);
@@ -32,9 +32,9 @@ enum { GY_DTYPES_AVERAGED = GYRE_BOOL }; /* the types below have every operation
 /* Booleans as 0 and 1, in place: what a reduction leaves of a single contribution. */
 void gy_bool_normalize(void *elements, size_t count);
 
-/* All of these are to be bracketed with gy_fp_enter and gy_fp_leave by the caller, want a valid pair of dtype and op
- * and need no alignment. Of buffers that may be equal, no other overlap is allowed. For averages and pre-multiplied sums
- * the reductions add; gy_reduce_divide and gy_reduce_multiply do the rest. */
+/* For all of these: the caller brackets them with gy_fp_enter and gy_fp_leave; dtype and op are a valid pair; no
+ * alignment is needed. Buffers may be equal where said; no other overlap is allowed. For averages and pre-multiplied
+ * sums the reductions add; gy_reduce_divide and gy_reduce_multiply do the rest. */
 
 /* What goes past the caches. */
 enum gy_streamed { GY_STREAM_DST = 1, GY_STREAM_DST2 = 2 };
@@ -46,18 +46,18 @@ void gy_reduce2(void *dst, const void *left, const void *right, size_t count, gy
  * is copied. */
 void gy_reduce_many(void *dst, void *dst2, const void *const *src, int nsrc, size_t count, gyre_dtype dtype,
                     gyre_op op);
-/* The same bits, with dst, dst2 or both written past the caches: for results that outgrow them and that nobody reads
- * soon. dst2 may equal a source, too, and is streamed where it lies to a cache line as dst does. */
+/* The same bits, with dst, dst2 or both written by non-temporal stores: for results larger than the caches that no core
+ * reads soon. dst2 may equal a source, too. It is streamed if its offset in a cache line equals that of dst. */
 void gy_reduce_many_stream(void *dst, void *dst2, const void *const *src, int nsrc, size_t count, gyre_dtype dtype,
                            gyre_op op, unsigned stream);
 /* memcpy past the caches. */
 void gy_copy_stream(void *dst, const void *src, size_t bytes);
-/* memcpy from src to dst and from src2 to dst2 in one pass, what `stream` names past the caches: dst2 where it lies to a cache line as
- * dst does. No overlap but of the sources. */
+/* memcpy from src to dst and from src2 to dst2 in one pass. The outputs named in `stream` use non-temporal stores: dst2
+ * only if its offset in a cache line equals that of dst. Only the sources may overlap. */
 void gy_copy_both(void *dst, const void *src, void *dst2, const void *src2, size_t bytes, unsigned stream);
 /* memcpy out of lines that are claimed in the same pass: see gy_line_claim. */
 void gy_copy_claim(void *dst, const void *src, size_t bytes);
-/* What this thread has streamed is there for whoever sees the flag that it stores next. */
+/* This thread's non-temporal stores become visible before the flag that it stores next. */
 void gy_stream_fence(void);
 /* dst[i] = src[i] / divisor, the end of an average: divisor > 0 is the number of ranks. dst may equal src. */
 void gy_reduce_divide(void *dst, const void *src, size_t count, gyre_dtype dtype, int divisor);
@@ -72,7 +72,8 @@ void gy_narrow(void *dst, const float *src, size_t count, gyre_dtype dtype);
 /* Sets round-to-nearest and clears flush-to-zero for the time of a reduction; returns what to restore. A few ns where
  * the mode is the usual one. */
 uint32_t gy_fp_enter(void);
-/* Instead of gy_fp_leave where nothing has been combined since: reading the mode takes as long as a short vector's reduction. */
+/* Instead of gy_fp_leave if no arithmetic was done since: reading the mode takes as long as a short vector's
+ * reduction. */
 void gy_fp_leave_unused(uint32_t saved);
 void gy_fp_leave(uint32_t saved);
 

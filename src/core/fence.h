@@ -1,11 +1,12 @@
-/* Fences: where what is ordered is not one atomic, but bytes beside it, or a store and a load of another location, which every
- * machine may swap otherwise. */
+/* Fences, for order that no single atomic gives: between an atomic and the bytes beside it, or between a store and a
+ * load of another location, which every processor may reorder. */
 #ifndef GY_CORE_FENCE_H
 #define GY_CORE_FENCE_H
 
 #include <stdatomic.h>
 
-/* ThreadSanitizer does not model fences. What they order lies in memory that processes share, where it sees no races anyway. */
+/* ThreadSanitizer does not model fences. The data ordered by them lie in memory shared by processes, where it detects
+ * no races anyway. */
 static inline void gy_fence(memory_order order)
 {
 #if defined(__GNUC__) && !defined(__clang__)

@@ -1,10 +1,10 @@
-/* A hash set of pointers and their kinds in static memory, without locks: open addressing over at most PROBES places.
+/* A hash set of pointers and their kinds in static memory, without locks: open addressing over at most PROBES entries.
  *
  *   EMPTY ──add──▶ handle ──remove──▶ GONE ──add──▶ another handle
  *
- * A place never becomes EMPTY again, so a search ends at the first EMPTY one, or after PROBES. Whoever adds a handle is the
- * only one who knows it, and nobody may use it while it is removed: readers need no more than each place's own atomicity.
- * The pages are zero until they are used, so a program pays for as many as it has handles. */
+ * An entry never becomes EMPTY again, so a search ends at the first EMPTY one, or after PROBES. Only the thread that
+ * adds a handle knows it, and no thread may use a handle while it is removed. So readers need only each entry's own
+ * atomicity. Untouched pages are zero pages, so a program pays for as many as it has handles. */
 #include "handle.h"
 
 #include <stdatomic.h>

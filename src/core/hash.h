@@ -1,5 +1,6 @@
-/* XXH3 of long vectors: by the widest instructions of this processor where the library was built with its dispatcher (88 instead of 17 GB/s
- * on an AMD EPYC of family 26), otherwise by those of the architecture. Both give the same hashes. */
+/* XXH3 of long vectors. It uses the widest instructions of this processor if the library was built with its dispatcher
+ * (88 instead of 17 GB/s on an AMD EPYC of family 26), otherwise those of the architecture. Both give the same
+ * hashes. */
 #ifndef GY_CORE_HASH_H
 #define GY_CORE_HASH_H
 

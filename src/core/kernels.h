@@ -5,14 +5,14 @@
 
 #include "dtype.h"
 
-/* Left to right over nsrc >= 2 sources of `bytes` bytes, to dst and, unless NULL, to dst2. Both may equal sources; any
- * alignment. Partial results stay in registers, those of narrow floats as float32, whatever the number of sources.
- * stream, bits of enum gy_streamed: what is named is aligned to 64 bytes and goes past the caches; a fence of the caller's
- * makes it visible to others. */
+/* Reduces nsrc >= 2 sources of `bytes` bytes from left to right, to dst and, unless NULL, to dst2. Both may equal
+ * sources; any alignment. Partial results stay in registers, those of narrow floats as float32, for any number of
+ * sources. stream, bits of enum gy_streamed: these outputs are aligned to 64 bytes and written by non-temporal stores.
+ * A fence of the caller's makes them visible to others. */
 typedef void (*gy_reduce_kernel)(char *dst, char *dst2, const void *const *src, int nsrc, size_t bytes,
                                  unsigned stream);
-/* `bytes`, a multiple of 64, from src to dst and, unless dst2 is NULL, from src2 to dst2; stream as above. No overlap but of the
- * sources. */
+/* Copies `bytes`, a multiple of 64, from src to dst and, unless dst2 is NULL, from src2 to dst2; stream as above. Only
+ * the sources may overlap. */
 typedef void (*gy_copy_kernel)(char *dst, const char *src, char *dst2, const char *src2, size_t bytes, unsigned stream);
 /* `bytes`, a multiple of 64, out of lines that are claimed (line.h), src being aligned to 64 bytes; no overlap. */
 typedef void (*gy_claim_kernel)(char *dst, char *src, size_t bytes);
@@ -40,7 +40,7 @@ extern const struct gy_kernels gy_kernels_neon;
 
 /* The index-th table that this CPU can run, from the plainest to the one in use; NULL past the last. */
 const struct gy_kernels *gy_kernels_usable(int index);
-/* The kernel of the table in use, as gy_reduce_many takes it; dtype and op are valid. NULL where they do not go together. */
+/* The kernel of the table in use, as gy_reduce_many takes it; dtype and op are valid. NULL: an invalid pair. */
 gy_reduce_kernel gy_reduction(unsigned dtype, unsigned op);
 
 #endif

@@ -29,8 +29,8 @@
         low_ = _mm_unpacklo_epi32(low_, high_);                                  \
         __builtin_memcpy(&out, &low_, sizeof(out));                              \
     }
-/* A comparison looks at two vectors, and nothing is chosen where all are numbers: a processor does not care, but one that is
- * emulated takes a call for each comparison, which was half the time of a sum. */
+/* One comparison covers two vectors, and the select is skipped if there is no NaN. This gains nothing on a real
+ * processor; but an emulator makes a call for each comparison, which was half the time of a sum. */
 #define GY_HAVE_NAN(type, a, b, c, d) HAVE_NAN_##type(a, b, c, d)
 #define HAVE_NAN_f32(a, b, c, d) (_mm256_movemask_ps(_mm256_or_ps(UNORDERED(ps, a, b), UNORDERED(ps, c, d))) != 0)
 #define HAVE_NAN_f64(a, b, c, d) (_mm256_movemask_pd(_mm256_or_pd(UNORDERED(pd, a, b), UNORDERED(pd, c, d))) != 0)

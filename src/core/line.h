@@ -1,5 +1,5 @@
-/* A line of the processor's caches, asked for before it is needed. Nothing depends on any of this but the time, and all but
- * gy_line_claim are hints: that one stores. */
+/* Prefetch and ownership of cache lines. These functions affect only timing. All but gy_line_claim are hints: that one
+ * stores. */
 #ifndef GY_CORE_LINE_H
 #define GY_CORE_LINE_H
 
@@ -9,7 +9,8 @@
 
 #define GY_HARDWARE_LINE 64
 
-/* To be read. Not by the compiler's own function alone: gcc takes one that does nothing else for pure, and leaves out its calls. */
+/* Prefetches a line for reading. The compiler's builtin alone is not enough: gcc treats a function that does nothing
+ * else as pure, and removes its calls. */
 static inline void gy_line_expect(const void *line)
 {
 #if defined(__x86_64__)
@@ -20,7 +21,8 @@ static inline void gy_line_expect(const void *line)
 #endif
 }
 
-/* To be written: the others have a line that they have read, and who writes it waits until they have given it up. */
+/* Prefetches a line for writing. Other cores hold a line that they have read, and a store waits until they are
+ * invalidated. */
 static inline void gy_line_own(const void *line)
 {
 #if defined(__x86_64__)
@@ -31,9 +33,9 @@ static inline void gy_line_own(const void *line)
 #endif
 }
 
-/* Lines that another core has written and will write again, when this one has read them: stores a byte of each as it is. A line that
- * was only read stays tied to both cores on some processors, and takes several times as long to be written the next time as one
- * that has been written here. Nobody else writes these bytes meanwhile. */
+/* For lines that another core has written and will write again, after this core has read them: stores a byte of each
+ * unchanged. On some processors a line that was only read stays shared, and its next write takes several times as long
+ * as that of a line written here. No other core writes these bytes meanwhile. */
 static inline void gy_line_claim(const void *first, size_t bytes)
 {
     volatile unsigned char *at = (volatile unsigned char *)(uintptr_t)first, *end = at + bytes;
@@ -41,12 +43,12 @@ static inline void gy_line_claim(const void *first, size_t bytes)
         *at = *at;
 }
 
-/* Is the processor one of which it is known that a line that it has claimed is sooner written again by the other core, wherever that
- * lies? */
+/* True if on this processor a line whose ownership was taken is known to be rewritten sooner by the other core, at any
+ * distance of the two cores. */
 bool gy_line_gains_by_claims(void);
 
-/* It is wanted elsewhere soon, and leaves this core's caches for one that the cores share; no operation where the processor does not
- * know it. */
+/* Demotes a line that another core needs soon from this core's caches to a shared one; no operation if the processor
+ * lacks the instruction. */
 static inline void gy_line_hand_over(const void *line)
 {
 #if defined(__x86_64__)
@@ -56,7 +58,7 @@ static inline void gy_line_hand_over(const void *line)
 #endif
 }
 
-/* Does it know? */
+/* True if the processor has that instruction. */
 bool gy_line_can_hand_over(void);
 
 #endif

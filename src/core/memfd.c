@@ -1,5 +1,6 @@
-/* See memfd.h. A kernel before Linux 6.9 gives back every page of a reservation that a signal interrupts; under a profiler's
- * timer a large one would begin anew for ever. So what was interrupted once is done again with all signals held back. */
+/* See memfd.h. A kernel before Linux 6.9 gives back every page of a reservation that a signal interrupts; under a
+ * profiler's timer a large one would restart for ever. So an interrupted reservation is repeated with all signals
+ * blocked. */
 #include "memfd.h"
 
 #include <errno.h>
@@ -11,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* May this process have a file of so many bytes? */
+/* True if this process may have a file of so many bytes. */
 static bool is_allowed(uint64_t bytes)
 {
     struct rlimit limit;

@@ -1,5 +1,5 @@
-/* Memory that processes share through a descriptor. Its pages are reserved before they are touched, so that a host without
- * room is an error and no SIGBUS. */
+/* Memory that processes share through a descriptor. Its pages are reserved before use, so that a host without free
+ * memory causes an error and no SIGBUS. */
 #ifndef GY_CORE_MEMFD_H
 #define GY_CORE_MEMFD_H
 
@@ -8,8 +8,8 @@
 /* A sparse one of `bytes` bytes that can be sealed; −1 and errno. EFBIG: the process may have no file of that size
  * (ulimit -f), which the kernel would punish by SIGXFSZ. */
 int gy_memfd_make(const char *name, uint64_t bytes);
-/* Whole pages in [offset, offset + bytes), which keep what is in them; grows a descriptor that ends before, within the same
- * limit. 0, or an errno. Signals are held back for the time of it where they would keep it from its end. */
+/* Reserves the pages of [offset, offset + bytes), which keep their contents. Extends a shorter file, within the same
+ * limit. Returns 0, or an errno. Signals are blocked meanwhile where they would interrupt it for ever. */
 int gy_memfd_reserve(int fd, uint64_t offset, uint64_t bytes);
 
 #endif

@@ -2,13 +2,14 @@
  *
  *   epoll ──► batch (on the stack of gy_poller_poll) ──► callback, callback, …
  *                 ▲
- *                 └── remove() blanks the events that are still to be delivered to the watch it removes
+ *                 └── remove() clears the pending events of the watch that it removes
  *
- * Invariant: after gy_poller_remove returns, the poller holds no pointer to the watch, not even in a batch under way,
+ * Invariant: after gy_poller_remove returns, the poller holds no pointer to the watch, not even in a batch in progress,
  * so the owner may free it inside any callback. Batches form a chain, since a callback may poll again.
  *
- * Invariant: while anybody sleeps no watch is quiet. Whoever falls asleep counts himself before he ends what quiet there is, both
- * under the lock of those who share the poller, if there is one; so none begins behind his back. */
+ * Invariant: no watch is quiet while a thread sleeps. A thread increments the count of sleepers before it ends quiet
+ * watches. Both happen under the lock of the threads that share the poller, if any; so no quiet can begin in
+ * between. */
 #include "poller.h"
 
 #include <errno.h>
@@ -88,8 +89,8 @@ bool gy_poller_quiet(struct gy_poller *poller, struct gy_watch *watch)
     return true;
 }
 
-/* The set itself is asked to look once more: what came meanwhile is there, and a kernel before 4.18 has said so at a time when the set had
- * to take it for nothing. */
+/* Modifies the epoll set, so that it checks readiness again. Data may have come meanwhile, and a kernel before 4.18 may
+ * have reported them while the set had to ignore the event. */
 void gy_poller_listen(struct gy_poller *poller, struct gy_watch *watch)
 {
     struct epoll_event event = {.events = watch->events, .data.ptr = watch};

@@ -1,8 +1,8 @@
-/* One epoll set per context: listener, overlay, pidfds, links and the doorbell all wait here, so that a rank which
- * sleeps is woken by any of them. Callbacks run inside gy_poller_poll, in the caller's thread.
+/* One epoll set per context: listener, overlay, pidfds, links and the doorbell are all watched here, so that each of
+ * them wakes a sleeping rank. Callbacks run inside gy_poller_poll, in the caller's thread.
  *
- * While nobody sleeps a watch may be quiet: the kernel says nothing of what comes for it, which costs whoever sends it something.
- * Every sleep goes through here, and ends that first. */
+ * While no thread sleeps a watch may be quiet: the kernel reports no events for it, as each report costs the sender
+ * time. Every sleep goes through here, and ends quiet watches first. */
 #ifndef GY_CORE_POLLER_H
 #define GY_CORE_POLLER_H
 
@@ -39,9 +39,11 @@ int gy_poller_poll(struct gy_poller *poller, int64_t timeout_ns);
 /* Waits likewise and runs nothing; in between, from `leave` to `enter`, other threads may use the poller. */
 void gy_poller_wait(struct gy_poller *poller, int64_t timeout_ns, void (*leave)(void *user), void (*enter)(void *user),
                     void *user);
-/* Is another thread asleep in it, or may be at any time? What was told of before it fell asleep may have changed since. */
+/* True if another thread is asleep in it, or may be at any time. State read before that thread fell asleep may have
+ * changed. */
 bool gy_poller_has_sleeper(const struct gy_poller *poller);
-/* May the owner have the kernel say nothing of what comes, until listen is called? False: somebody sleeps, or may at any time. */
+/* Asks the kernel to report no events of the watch until listen is called. Returns false if a thread sleeps, or may at
+ * any time. */
 bool gy_poller_quiet(struct gy_poller *poller, struct gy_watch *watch);
 /* Ends that before anybody sleeps. Idempotent. */
 void gy_poller_listen(struct gy_poller *poller, struct gy_watch *watch);

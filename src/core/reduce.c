@@ -1,7 +1,7 @@
-/* Reductions of element arrays: the choice of kernels, and what is cut into pieces before it reaches them.
+/* Reductions of element arrays: the choice of kernels, and the splitting of arguments before the kernels.
  *
- * The tables are in kernels_*.c, one per instruction set. The best that the CPU has is found at the first use and kept;
- * since all give the same bits, nobody can tell which it was, except by the clock. */
+ * The tables are in kernels_*.c, one per instruction set. The best one that the CPU supports is chosen at the first use
+ * and kept. All tables give the same bits, so the choice affects only speed. */
 #include <stdatomic.h>
 #include <string.h>
 #if defined(__x86_64__)
@@ -88,8 +88,8 @@ void gy_reduce_many(void *dst, void *dst2, const void *const *src, int nsrc, siz
         memmove(dst2, dst, bytes);
 }
 
-/* What lies before the first aligned byte of dst is stored as usual, and so is everything where the elements do not fit
- * that alignment, or the sources are more than there is room to advance. */
+/* The bytes before the first aligned byte of dst use ordinary stores. So does everything if the elements do not fit
+ * that alignment, or there are more sources than fit the array of advanced pointers. */
 void gy_reduce_many_stream(void *dst, void *dst2, const void *const *src, int nsrc, size_t count, gyre_dtype dtype,
                            gyre_op op, unsigned stream)
 {

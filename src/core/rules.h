@@ -1,8 +1,8 @@
-/* What no rank says and all come to alike, each for itself: plans, tiles over links and over shared memory, what leaves without a grant,
- * who waits for whom in a direct exchange, and what the ends of a link over RDMA write to each other's memory. Two builds that come to
- * something else would hang or fail with what they have no place for, so that this number of it is among what ranks compare when they
- * meet. The test collectives.rules makes it anew from the library, and says when it is another one. Where algorithms are chosen otherwise
- * the number does not tell: a call that two ranks make by different ones is a mismatch that names both. */
+/* The version of the rules that every rank computes for itself and that must agree. They cover plans, tiles over links
+ * and over shared memory, sends without a grant, the waiting order in an eager exchange, and the RDMA writes between
+ * the ends of a link. Builds with different rules would deadlock or overflow, so ranks compare this hash during
+ * bootstrap. The test collectives.rules recomputes it from the library, and reports a change. The choice of algorithms
+ * is not part of it: if two ranks choose different ones for a call, that is a mismatch error that names both. */
 #ifndef GY_CORE_RULES_H
 #define GY_CORE_RULES_H
 

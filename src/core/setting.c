@@ -1,4 +1,5 @@
-/* The kinds of setting: words, numbers, texts and lists of names. Everything is pure but a tuning file, which is read. */
+/* The kinds of setting: words, numbers, texts and lists of names. All functions are pure, except that a tuning file is
+ * read. */
 #include "setting.h"
 
 #include <inttypes.h>

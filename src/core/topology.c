@@ -1,5 +1,6 @@
-/* What this process can see of the machine. The core count is on the set-up path of every communicator and costs one
- * system call; hwloc is loaded to describe the machine to a person, and where a choice needs it: of adapters, of groups. */
+/* The part of the machine that this process can use. The core count is on the set-up path of every communicator and
+ * costs one system call. hwloc is loaded to describe the machine to a user, and for the choice of adapters and of
+ * groups. */
 #include "topology.h"
 
 #include <errno.h>
@@ -76,7 +77,8 @@ static size_t read_cache_file(int cpu, int index, const char *name)
     return (size_t)(value << (*unit == 'K' ? 10 : *unit == 'M' ? 20 : *unit == 'G' ? 30 : 0));
 }
 
-/* From the kernel's files, of this core alone: it is asked inside a call, where hwloc would look at the whole machine first. */
+/* From the kernel's files, of this core alone: it is called inside a collective, where hwloc would first scan the whole
+ * machine. */
 static size_t find_last_cache(void)
 {
     int cpu = sched_getcpu();
