@@ -285,7 +285,7 @@ gyre_status gy_world_bootstrap(struct gy_world *world, const struct gy_identity 
     gy_member_know_myself(&world->members[world->rank], world->config);
     status = bootstrap(world, identity, error);
     if (status != GYRE_SUCCESS && world->complete) {
-        /* The others may have been let go. Were our listener to close now, we would look dead to them. */
+        /* Others may have finished bootstrap. If our listener closed now, this rank would look dead to them. */
         world->bootstrap_failure = *error;
         gy_error_clear(error);
         status = GYRE_SUCCESS;

@@ -239,7 +239,7 @@ static bool lacks_quorum(struct gy_agreement *agreement, struct gy_instance *ins
         instance->short_since = 0;
         return agreement->no_quorum;
     }
-    for (int i = 0; i < instance->count; i++) { /* may it be proved that it is gone? */
+    for (int i = 0; i < instance->count; i++) { /* true if its death may be confirmed */
         const struct gy_failed_rank *failure = gy_overlay_failure(agreement->overlay, instance->members[i]);
 
         if (failure->status == GYRE_PEER_DEAD && !failure->proved && instance->short_since == 0)
@@ -386,7 +386,7 @@ void gy_agreement_attend(struct gy_agreement *agreement, bool waits)
 {
     if (agreement->waits == waits)
         return;
-    agreement->waits = waits; /* that it waits is in all that it says from now on */
+    agreement->waits = waits; /* from now on every message says that this rank waits */
     for (struct gy_instance *instance = agreement->instances; instance && !waits; instance = instance->next)
         if (instance->entered && !instance->decided && !instance->quit && instance->input.kind == GY_AGREEMENT_UNIFORM)
             gy_instance_send_all(agreement, instance, GY_AGREEMENT_BEAT, GY_NOBODY, GY_NOBODY, NULL);
