@@ -17,7 +17,7 @@ struct gy_config {
     int64_t timeout_ns;       /* GYRE_TIMEOUT        arrival clock, s, 1800 */
     int64_t stall_timeout_ns; /* GYRE_STALL_TIMEOUT  stall clock, s, 30 */
     int64_t peer_timeout_ns;  /* GYRE_PEER_TIMEOUT   loss of a host, s, 10 */
-    int64_t meet_timeout_ns;  /* GYRE_MEET_TIMEOUT bootstrap, s, 300 */
+    int64_t meet_timeout_ns;  /* GYRE_MEET_TIMEOUT   bootstrap, s, 300 */
     char transports[64];      /* GYRE_TRANSPORT      comma list, "shm,rdma,tcp" */
     char algorithm[256];      /* GYRE_ALGORITHM      "all_reduce:ring,broadcast:binary_tree", "" */
     struct gy_tuning tuning;  /* GYRE_TUNING         a file of gyre-tune's, "" */
@@ -25,9 +25,9 @@ struct gy_config {
     bool uniform;             /* GYRE_ENDS           local|uniform */
     char hierarchy[128];      /* GYRE_HIERARCHY      host|numa|cache|off|sizes, "host" */
     char host_id[128];        /* GYRE_HOST_ID        "" = from the boot id */
-    char interface[192];      /* GYRE_INTERFACE "" = the one that routes to the rendezvous; names between commas */
+    char interface[192];      /* GYRE_INTERFACE      "" = the one that routes to the rendezvous; names between commas */
     char launcher[16];        /* GYRE_LAUNCHER       "" = by the variables that are there */
-    char address[256];        /* GYRE_ADDRESS rendezvous, "" = MASTER_ADDR:MASTER_PORT */
+    char address[256];        /* GYRE_ADDRESS        rendezvous, "" = MASTER_ADDR:MASTER_PORT */
     bool join;                /* GYRE_JOIN           0|1: into a world that is there */
     char secret[256];         /* GYRE_SECRET         "" (not shown by describe) */
     char secret_file[256];    /* GYRE_SECRET_FILE    "" */
@@ -35,7 +35,7 @@ struct gy_config {
     int integrity;            /* GYRE_INTEGRITY      off|crc|mac|encrypt, off */
     size_t verify;            /* GYRE_VERIFY         results after which their hashes are compared, 0 = never */
     size_t shm_reserve; /* GYRE_SHM_RESERVE    address space per local rank for gyre_mem_alloc, bytes with k/M/G, 16G */
-    size_t shm_slot;    /* GYRE_SHM_SLOT       window slot, bytes, 256k */
+    size_t shm_slot;    /* GYRE_SHM_SLOT       slot of a region, bytes, 256k */
     bool shm_read;      /* GYRE_SHM_READ       0|1: ranks of a host read each other's memory through the kernel, 1 */
     size_t tcp_tile;    /* GYRE_TCP_TILE       bytes per frame, 256k */
     char tcp_congestion[16]; /* GYRE_TCP_CONGESTION  control of links between machines, "" = the system's */

@@ -1,4 +1,4 @@
-/* One line per event to stderr: "gyre[rank 3] ERROR: sentence". Level by GYRE_LOG=error|warn|info|debug, default warn.
+/* One line per event to stderr: "gyre[rank 3] ERROR: message". Level by GYRE_LOG=error|warn|info|debug, default warn.
  * */
 #ifndef GY_CORE_LOG_H
 #define GY_CORE_LOG_H

@@ -351,7 +351,7 @@ gyre_status gy_agreement_enter(struct gy_agreement *agreement, uint32_t comm, ui
     struct gy_outcome room = {0};
     int *copy = gy_alloc((size_t)count * sizeof(*copy));
 
-    if (input->kind != GY_AGREEMENT_UNIFORM) /* whose numbers are names: none is before another */
+    if (input->kind != GY_AGREEMENT_UNIFORM) /* their numbers are only names, without an order */
         gy_instances_forget(agreement, comm, number);
     instance = copy && gy_outcome_reserve(count, &room) ? gy_instance_make(agreement, comm, number) : NULL;
     if (!instance) {

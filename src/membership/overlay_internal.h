@@ -75,7 +75,7 @@ struct gy_overlay {
     int doubted;             /* how many of them there are */
     struct gy_error aborted; /* a rank aborts the world, whatever the first failure was */
     struct gy_error deaf;    /* this rank cannot receive from the others any more, and does not go on */
-    _Atomic int orphaned_by; /* 1 + the rank whose leaving ended us; written by the driving thread, once */
+    _Atomic int orphaned_by; /* 1 + the rank that caused this rank to leave; written by the driving thread, once */
     uint32_t *announced;     /* [size] how many each rank has announced, as far as is known */
     gy_announced_func *on_announced;
     void *announced_user;

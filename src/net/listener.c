@@ -232,7 +232,7 @@ static void keep(struct gy_listener *listener, struct gy_handshake_io *handshake
     *at = handshake_io;
 }
 
-/* What becomes of an inbound connection whose handshake came to its end; `handshake` is gone or kept. */
+/* Handles an inbound connection whose handshake has ended; `handshake` is freed or kept. */
 static void receive(struct gy_listener *listener, struct gy_handshake_io *handshake_io,
                     const struct gy_handshake *handshake, int errnum)
 {
