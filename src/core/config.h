@@ -61,12 +61,13 @@ gyre_status gy_config_read(struct gy_config *config_p, struct gy_error *error);
 gyre_status gy_config_read_strict(struct gy_config *config_p, struct gy_error *error);
 void gy_config_describe(gyre_print_func print, void *user);
 
-/* Most interfaces in GYRE_INTERFACE, at least 1. Over TCP a link has one connection each (transport/tcp/striping.c). */
+/* Number of interfaces in GYRE_INTERFACE, at least 1. Over TCP a link has that many connections
+ * (transport/tcp/striping.c). */
 #define GY_RAILS_MOST 4
 int gy_config_rails(const struct gy_config *config);
 
-/* The settings that every rank must share: lines of NAME=VALUE, canonical, of the build's rules and of the settings.
- * Returns the length. */
+/* The text that must be the same on every rank: lines of NAME=VALUE, canonical, of the build's rules and of the
+ * settings. Returns the length. */
 #define GY_CONFIG_SHARED 1024
 size_t gy_config_shared(const struct gy_config *config, char text_p[GY_CONFIG_SHARED]);
 /* The first setting in which two such texts differ; false: none. Pure; `theirs` may come from anywhere: what is taken
