@@ -24,8 +24,8 @@
 
 #define CONNECT_TIMEOUT (5 * GY_SECOND)
 #define LOOK_EVERY (GY_SECOND / 4)
-#define TELLING GY_SECOND /* an attempt that lasted so long tells something, even if the deadline cut it short */
-#define REFUSAL_TIMEOUT (2 * GY_SECOND) /* a stale file may lead to a stranger: read it again for this long */
+#define TELLING GY_SECOND /* an attempt that lasted so long is significant, even if the deadline cut it short */
+#define REFUSAL_TIMEOUT (2 * GY_SECOND) /* a stale file may lead to another process: it is read again for this long */
 #define BACKOFF_LEAST GY_MILLISECOND
 #define BACKOFF_MOST (50 * GY_MILLISECOND)
 #define FLUSH_GRACE (GY_SECOND / 5)
@@ -66,7 +66,7 @@ static void on_closed(void *user, struct gy_stream *stream, int errnum)
         return;
     if (member->registered || errnum == EBADMSG) /* it may have registered us: we cannot just try again */
         gy_bootstrap_lost(member->world, 0, errnum, member->error);
-    else /* it was still busy with the meeting before this one, or has just ended: the next attempt tells */
+    else /* it was still busy with an earlier bootstrap, or has just ended: the next attempt decides */
         member->hung_up = true;
 }
 
@@ -359,8 +359,8 @@ static void await_welcome(struct member *member)
     member->errnum = tree->turned_away ? ECONNRESET : ETIMEDOUT;
 }
 
-/* A parent that has just failed is gone, and rank 0, which knows why or will know soon, tells us: that sentence is the
- * better one. Not so if it is the network that does not lead there. */
+/* A parent that has just failed is gone, and rank 0, which knows why or will know soon, sends the better error message.
+ * Not so if the network does not lead there. */
 static void await_sentence(struct member *member)
 {
     bool network = member->errnum == ETIMEDOUT || member->errnum == EHOSTUNREACH || member->errnum == ENETUNREACH ||
@@ -398,7 +398,7 @@ static void join_parent(struct member *member)
             member->refusal != GY_REFUSAL_NONE ? member->refused : strerror(member->errnum), member->parent);
 }
 
-/* Sends what rank 0 is still to hear, for a short time, and closes. */
+/* Sends what is queued for rank 0, for a short time, and closes. */
 static void leave_root(struct member *member)
 {
     int64_t deadline = gy_now() + FLUSH_GRACE;

@@ -28,7 +28,7 @@ struct gy_identity {
     uint64_t label;                      /* hash of the launcher's run id, 0: none; ranks of other runs are refused */
     gyre_exchange_func exchange;         /* or NULL */
     void *exchange_user;
-    void (*exchange_end)(void *user); /* the launcher's, once the ranks have met or given up; NULL: nothing to end */
+    void (*exchange_end)(void *user); /* the launcher's, called after bootstrap or its failure; NULL: nothing to end */
 };
 
 gyre_status gy_identity_read(const gyre_config *user, const struct gy_config *config, struct gy_identity *identity_p,
@@ -36,7 +36,7 @@ gyre_status gy_identity_read(const gyre_config *user, const struct gy_config *co
 /* For a joiner, which is told its rank later: the address (NONE if not given), the secret and torchrun's run. */
 gyre_status gy_identity_read_joiner(const gyre_config *user, const struct gy_config *config,
                                     struct gy_identity *identity_p, struct gy_error *error);
-/* After the meeting: ends the exchange, and overwrites the key. */
+/* After bootstrap: ends the exchange, and overwrites the key. */
 void gy_identity_end(struct gy_identity *identity);
 
 #endif

@@ -23,7 +23,7 @@
 static const struct gy_launcher *const launchers[] = {&gy_launcher_torchrun, &gy_launcher_openmpi, &gy_launcher_pmix,
                                                       &gy_launcher_pmi, &gy_launcher_slurm};
 
-/* What a launcher's variables say. */
+/* The values of a launcher's variables. */
 struct claim {
     const struct gy_launcher *launcher;
     long rank, size, local; /* size 0: to be asked; local −1: not known */

@@ -31,18 +31,18 @@ gyre_status gy_launcher_find(const struct gy_config *config, struct gy_identity 
 /* Hash of the launcher's name for this run; 0: it has none. */
 uint64_t gy_launcher_run(const struct gy_launcher *launcher);
 
-/* A variable as a number; false: BAD_CONFIGURATION. An empty one is one that is not set. */
+/* A variable as a number; false: BAD_CONFIGURATION. An empty variable counts as not set. */
 bool gy_launcher_number(const char *name, long least, long most, long *value_p, bool *present_p,
                         struct gy_error *error);
 /* The variable's value, NULL where it is not set or empty. */
 const char *gy_launcher_text(const char *name);
-/* MASTER_ADDR and MASTER_PORT; port 0 in `otherwise`: both must be there, else it stands for a missing port. */
+/* MASTER_ADDR and MASTER_PORT. `otherwise` replaces a missing port; 0: both must be there. */
 gyre_status gy_launcher_master(struct gy_identity *identity, uint16_t otherwise, struct gy_error *error);
 
 /* The first host of a list as Slurm writes it: "rack[0-1]n[08-11,14],login" is "rack0n08". Pure; false: it is none, or
  * longer than `bytes` - 1. */
 bool gy_slurm_first_host(const char *list, char *host_p, size_t bytes);
-/* A port from 10000 to 29999, below those that kernels give out, the same on every rank of a step. Pure. */
+/* A port from 10000 to 29999, below the kernels' ephemeral ports, the same on every rank of a step. Pure. */
 uint16_t gy_slurm_port(const char *job, const char *step);
 /* The value of `key` in a line of PMI-1, "cmd=get_result rc=0 value=x"; false: not there, or longer than `bytes` - 1.
  * Pure. */

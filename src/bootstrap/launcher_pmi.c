@@ -250,7 +250,7 @@ static bool get(int rank, uint8_t *all, size_t bytes)
     return good;
 }
 
-/* As gyre_exchange_func says. */
+/* As gyre_exchange_func. */
 static int exchange(void *user, const void *mine, void *all, size_t bytes)
 {
     char answer[LINE_MOST];

@@ -207,7 +207,7 @@ static gyre_status ask(struct gy_identity *identity, const struct gy_config *con
 
 /* ---- one round ---- */
 
-/* Shared by the one that waits and the thread of libpmix; the last of them frees it. */
+/* Shared by the waiting thread and the thread of libpmix; the last of them frees it. */
 struct fence {
     sem_t done;
     int status;
@@ -296,7 +296,7 @@ static bool get_part(struct meeting *meeting, const char *key, int rank, uint8_t
     return good;
 }
 
-/* As gyre_exchange_func says. */
+/* As gyre_exchange_func. */
 static int exchange(void *user, const void *mine, void *all, size_t bytes)
 {
     struct meeting *meeting = user;

@@ -1,7 +1,7 @@
-/* torchrun, and everything that sets what torchrun sets: gyre-run, a Kubernetes Job, a shell script. The ranks meet at
- * MASTER_ADDR and MASTER_PORT.
+/* torchrun, and every program that sets torchrun's variables: gyre-run, a Kubernetes Job, a shell script. The
+ * rendezvous is MASTER_ADDR and MASTER_PORT.
  *
- * With TORCHELASTIC_USE_AGENT_STORE=True torchrun's agent itself listens at MASTER_PORT, so the ranks meet at the port
+ * With TORCHELASTIC_USE_AGENT_STORE=True torchrun's agent itself listens at MASTER_PORT, so the rendezvous is the port
  * after it. */
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* The messages of the meeting, and the tree.
+/* The messages of bootstrap, and the tree.
  *
  *            0                    children of tree position s: s + 2^k for 2^k below the lowest set bit of s
  *        1   2       4            (of 0: every power of two)

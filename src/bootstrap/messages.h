@@ -1,4 +1,4 @@
-/* The meeting itself: how the member table comes about. world.c decides where and with which key; this moves the
+/* The protocol of bootstrap, which builds the member table. world.c chooses the place and the key; this moves the
  * records. */
 #ifndef GY_BOOTSTRAP_MESSAGES_H
 #define GY_BOOTSTRAP_MESSAGES_H
@@ -21,7 +21,7 @@ struct gy_rendezvous_place {
     char hint[240];        /* " ...": what may be wrong with it, or empty */
 };
 
-/* Everything the meeting reads and fills; world->members[world->rank] is filled by the caller. */
+/* The inputs and outputs of bootstrap; world->members[world->rank] is filled by the caller. */
 struct gy_rendezvous {
     struct gy_world *world;
     const struct gy_identity *identity;
@@ -46,7 +46,7 @@ gyre_status gy_meet_open_listener(struct gy_world *world, struct gy_error *error
  * child k of `position`, or −1. */
 int gy_bootstrap_child(int position, int size, int k);
 
-/* rendezvous_file.c: the file of file://. write: atomic, by rename. read: true when there is one that is whole. */
+/* rendezvous_file.c: the file of file://. write: atomic, by rename. read: true if there is a complete one. */
 gyre_status gy_rendezvous_write(const char *path, const struct gy_place *place, uint64_t nonce, struct gy_error *error);
 bool gy_rendezvous_read(const char *path, bool local_only, struct gy_place *place_p, uint64_t *nonce_p, char *why_p,
                         size_t why_bytes);

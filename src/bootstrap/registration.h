@@ -1,4 +1,4 @@
-/* Whoever stands before rank 0 while the ranks meet, and what rank 0 knows of all of them. */
+/* The registrants at rank 0 during bootstrap, and the state that rank 0 keeps of all ranks. */
 #ifndef GY_BOOTSTRAP_REGISTRATION_H
 #define GY_BOOTSTRAP_REGISTRATION_H
 
@@ -6,7 +6,7 @@
 
 struct gy_registration;
 
-/* Rank 0's side of a meeting: registrants fill it, bootstrap/server.c waits for it to be full. */
+/* Rank 0's side of bootstrap: registrants fill it, bootstrap/server.c waits for it to be full. */
 struct gy_bootstrap_root {
     struct gy_rendezvous *meeting;
     struct gy_world *world;
@@ -17,10 +17,10 @@ struct gy_bootstrap_root {
     struct gy_bootstrap_refusal {
         enum gy_refusal why;
         uint16_t theirs, ours; /* versions */
-    } * refusals;              /* [size] why the last one that said it was this rank was refused */
-    bool stranger;             /* one was refused that said it was a rank that there cannot be: */
+    } * refusals;              /* [size] why the last connection that claimed this rank was refused */
+    bool stranger;             /* a connection that claimed an impossible rank was refused: */
     uint32_t stranger_rank;
-    int registered, late; /* late: told of the failure instead of being registered */
+    int registered, late; /* late: gets the failure instead of being registered */
     struct gy_error failure;
     struct gy_bootstrap_tree tree;
 };

@@ -1,11 +1,11 @@
-/* The file of a file:// meeting: one line that rank 0 puts there in one piece.
+/* The file of a file:// rendezvous: one line that rank 0 writes atomically.
  *
  *   gyre 1 tcp IP PORT NONCE        with a secret
  *   gyre 1 unix NAME 0 NONCE        without: an abstract Unix socket, so the same host
  *
- * Invariant: a reader sees a whole line or none (written aside, then renamed). A line left by an earlier job leads
- * nowhere, and rank 0 replaces it: readers read again before every attempt. Rank 0 removes the file only while it holds
- * its own nonce. */
+ * Invariant: a reader sees a whole line or none (written to a temporary file, then renamed). A line left by an earlier
+ * job leads to no listener, and rank 0 replaces it: readers read again before every attempt. Rank 0 removes the file
+ * only while it holds its own nonce. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -53,7 +53,7 @@ gyre_status gy_rendezvous_write(const char *path, const struct gy_place *place, 
     if (fd < 0)
         return gy_error_system(error, errno, "cannot create %s beside the meeting file", aside);
     errnum = write_line(fd, line, (size_t)length);
-    if (close(fd) < 0 && !errnum) /* over a network a full disk may be told as late as here */
+    if (close(fd) < 0 && !errnum) /* a network file system may report a full disk only here */
         errnum = errno;
     if (!errnum && rename(aside, path) < 0)
         errnum = errno;

@@ -1,4 +1,4 @@
-/* Rank 0 while the ranks meet: what lasts from the first of them to the last.
+/* Rank 0 during bootstrap: the state that lasts from the first registration to the last.
  *
  *   wait for registrations (registration.c) ──all──► table down the tree, DONE up ──► GO
  *             │ deadline, death, refusal              │

@@ -58,7 +58,7 @@ static void send_failure(struct gy_bootstrap_tree *tree, struct gy_bootstrap_bra
                    gy_bootstrap_failed_encode(tree->error, tree->world->rank, body));
 }
 
-/* Tells every branch but the one it came from. */
+/* Sends the failure to every branch but the one it came from. */
 static void pass_failure(struct gy_bootstrap_tree *tree, const struct gy_bootstrap_branch *from)
 {
     if (tree->told)
@@ -98,7 +98,7 @@ static void hear_table(struct gy_bootstrap_tree *tree, uint8_t *body, size_t byt
 static void hear_child(struct gy_bootstrap_tree *tree, struct gy_bootstrap_branch *branch)
 {
     branch->watched = true;
-    if (failed(tree)) /* it was told when it came */
+    if (failed(tree)) /* it was told when it connected */
         return;
     gy_stream_send(&branch->stream, GY_BOOTSTRAP_WELCOME, NULL, 0);
     if (tree->has_table)
@@ -278,7 +278,7 @@ static bool flushed(const struct gy_bootstrap_tree *tree)
     return true;
 }
 
-/* After a failure: children that are on their way have to be told here, or they take us for dead. */
+/* After a failure: children that are still connecting have to be told here, or they report this rank dead. */
 static bool awaits_children(const struct gy_bootstrap_tree *tree)
 {
     for (int k = 0; failed(tree) && k < tree->expected; k++) {
@@ -301,7 +301,8 @@ void gy_bootstrap_tree_end(struct gy_bootstrap_tree *tree)
     }
     tree->went = true; /* the end of a branch is no death from now on */
     for (int i = 0; i < GY_BOOTSTRAP_BRANCHES; i++) {
-        /* Unread bytes at close would make the kernel reset the connection, and a reset may overtake the sentence. */
+        /* Unread bytes at close would make the kernel reset the connection, and a reset may overtake the error
+         * message. */
         gy_stream_drain(&tree->branches[i].stream);
         gy_stream_close(&tree->branches[i].stream);
     }

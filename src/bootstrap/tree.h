@@ -1,4 +1,4 @@
-/* A rank's place in the tree of a meeting: one branch up and at most log2 N down, each an authenticated stream. */
+/* A rank's place in the tree of bootstrap: one branch up and at most log2 N down, each an authenticated stream. */
 #ifndef GY_BOOTSTRAP_TREE_H
 #define GY_BOOTSTRAP_TREE_H
 
@@ -21,7 +21,7 @@ struct gy_bootstrap_tree {
     struct gy_error *error; /* that of bootstrap; after it is set gy_bootstrap_tree_end tells the branches */
     struct gy_bootstrap_branch branches[GY_BOOTSTRAP_BRANCHES];
     int position, expected, done;         /* expected: children there will be; done: children that said DONE */
-    bool has_table, all_done, went, told; /* all_done: the whole subtree has the table; went: GO, the meeting is over */
+    bool has_table, all_done, went, told; /* all_done: the whole subtree has the table; went: GO, bootstrap is over */
     bool welcome, turned_away;            /* our parent watches us; it ended before it did */
     uint8_t *table;
     size_t table_bytes;
@@ -37,14 +37,14 @@ void gy_bootstrap_tree_open(struct gy_bootstrap_tree *tree);
 void gy_bootstrap_tree_join(struct gy_bootstrap_tree *tree, int parent, int fd, const struct gy_seal_keys *keys);
 /* world->members is complete: passes it down. */
 void gy_bootstrap_tree_table(struct gy_bootstrap_tree *tree);
-/* Rank 0, when all_done: the meeting is over. */
+/* Rank 0, when all_done: sends GO; bootstrap is over. */
 void gy_bootstrap_tree_go(struct gy_bootstrap_tree *tree);
 /* The error is set: tells every branch that has not been told. */
 void gy_bootstrap_tree_tell(struct gy_bootstrap_tree *tree);
 /* Sends the failure to the branches that do not know it, waits at most 200 ms until everything is sent, closes.
  * Idempotent. */
 void gy_bootstrap_tree_end(struct gy_bootstrap_tree *tree);
-/* The sentence for a rank whose connection ended with `errnum` (0: in order) before its time. */
+/* The error message for a rank whose connection ended with `errnum` (0: end of file) too early. */
 void gy_bootstrap_lost(const struct gy_world *world, int rank, int errnum, struct gy_error *error);
 
 #endif

@@ -1,12 +1,12 @@
-/* From a configuration to a world: identity, meeting place, listener, meeting, hosts.
+/* From a configuration to a world: identity, rendezvous, listener, bootstrap, hosts.
  *
- *   secret or GYRE_INSECURE=1:  tcp://H:P   rank 0 listens there            file://F  rank 0 listens where it likes and
+ *   secret or GYRE_INSECURE=1:  tcp://H:P   rank 0 listens there            file://F  rank 0 listens at any port and
  *                                           writes F
  *   neither:                    the same, but on an abstract Unix socket named after the address, for processes of this
  *                               user only
  *   exchange callback:          no socket at all: the callback carries the records
  *
- * The session's key is derived from the secret, the random job number and a random salt that rank 0 hands out; without
+ * The world's key is derived from the secret, the random job number and a random salt that rank 0 distributes. Without
  * a secret the salt is the secret, and travels only over the Unix socket or the callback. On failure nothing is
  * left. */
 #include "bootstrap/world.h"
@@ -285,7 +285,7 @@ gyre_status gy_world_bootstrap(struct gy_world *world, const struct gy_identity 
     gy_member_know_myself(&world->members[world->rank], world->config);
     status = bootstrap(world, identity, error);
     if (status != GYRE_SUCCESS && world->complete) {
-        /* The others may have been let go. Were our listener to close now, we would look dead to them. */
+        /* Others may have finished bootstrap. If our listener closed now, this rank would look dead to them. */
         world->bootstrap_failure = *error;
         gy_error_clear(error);
         status = GYRE_SUCCESS;

@@ -45,7 +45,7 @@ struct gy_world {
     struct gy_member *members; /* [size] */
     int hosts;                 /* number of hosts */
     int *locals;               /* ranks of this host, ascending, [nlocals] */
-    int nlocals, local;        /* local: my index in it */
+    int nlocals, local;        /* local: this rank's index in it */
     struct gy_poller *poller;
     struct gy_config *config;
     struct gy_listener *listener; /* the listener; see listener.h */
@@ -57,9 +57,10 @@ struct gy_world {
     struct gy_overlay *spare; /* its memory, allocated before bootstrap: a rank without memory fails while it can still
                                * report it */
     struct gy_dial *dials;    /* under way */
-    int dial_errnum;          /* why the dial failed whose callback runs */
-    bool complete;            /* every rank below us in the meeting's tree has the table: it may be over for some */
-    struct gy_error bootstrap_failure; /* what ended such a meeting here, or success; the overlay tells the others */
+    int dial_errnum;          /* the error of the failed connect whose callback runs */
+    bool complete;            /* every rank below in the bootstrap tree has the table: some may have finished */
+    struct gy_error bootstrap_failure; /* the failure of such a bootstrap here, or success; the overlay tells the
+                                        * others */
     struct gy_boot_counters {
         uint64_t messages_sent, messages_received, sockets_opened;
         uint64_t registrations; /* sockets of rank 0's HELLOs, not in the others */
@@ -92,7 +93,7 @@ void gy_world_on_overlay(struct gy_world *world, gy_listener_func callback, void
 gyre_status gy_world_dial_overlay(struct gy_world *world, int rank, gy_listener_func callback, void *user,
                                   struct gy_error *error);
 void gy_world_on_no_memory(struct gy_world *world, gy_listener_no_memory_func callback, void *user);
-/* Whoever wants authenticated inbound data links registers here (one: the tcp transport). */
+/* Registers the callback for authenticated inbound data links (one: the tcp transport). */
 void gy_world_on_link(struct gy_world *world, gy_listener_func callback, void *user);
 /* Begins a non-blocking, authenticated connection to `rank`'s listener. Later calls `callback(user, rank, fd)` from the
  * poller with the connected fd and its keys, or with fd = −1 when the connection failed. The reason is logged, and the

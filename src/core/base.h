@@ -1,4 +1,4 @@
-/* What every internal file may use: the public types and a few words of C. */
+/* Common to all internal files: the public types and a few helpers of the language. */
 #ifndef GY_CORE_BASE_H
 #define GY_CORE_BASE_H
 
@@ -42,7 +42,7 @@ static inline void gy_copy(void *to, const void *from, size_t bytes)
     }
 }
 
-/* One instruction that tells the core that this is a spin loop. */
+/* The processor's hint that this is a spin loop. */
 static inline void gy_cpu_relax(void)
 {
 #if defined(__x86_64__)

@@ -29,7 +29,7 @@ struct gy_cluster {
 bool gy_cluster_read(const char *path, struct gy_cluster *cluster, const char **why_p);
 /* One such setting, "name=value". */
 bool gy_cluster_set(struct gy_cluster *cluster, const char *setting, const char **why_p);
-/* What is taken where nothing is said: Ethernet of 10 Gbit/s through the kernel's TCP. */
+/* The default without a description: Ethernet of 10 Gbit/s through the kernel's TCP. */
 struct gy_cluster gy_cluster_default(void);
 
 /* The file that GYRE_TUNING names. */

@@ -19,7 +19,7 @@ extern char **environ;
 #define PREFIX "GYRE_"
 #define TEST_PREFIX "GYRE_TEST_"
 #define LONGEST_NAME 48  /* of a variable, when the nearest is looked for */
-#define LONGEST_SHOWN 80 /* of a user's value, in a sentence */
+#define LONGEST_SHOWN 80 /* of a user's value, in an error message */
 
 #define PLAIN GY_SETTING_PLAIN
 #define SECRET GY_SETTING_SECRET

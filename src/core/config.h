@@ -17,7 +17,7 @@ struct gy_config {
     int64_t timeout_ns;       /* GYRE_TIMEOUT        arrival clock, s, 1800 */
     int64_t stall_timeout_ns; /* GYRE_STALL_TIMEOUT  stall clock, s, 30 */
     int64_t peer_timeout_ns;  /* GYRE_PEER_TIMEOUT   loss of a host, s, 10 */
-    int64_t meet_timeout_ns;  /* GYRE_MEET_TIMEOUT   meeting, s, 300 */
+    int64_t meet_timeout_ns;  /* GYRE_MEET_TIMEOUT   bootstrap, s, 300 */
     char transports[64];      /* GYRE_TRANSPORT      comma list, "shm,rdma,tcp" */
     char algorithm[256];      /* GYRE_ALGORITHM      "all_reduce:ring,broadcast:binary_tree", "" */
     struct gy_tuning tuning;  /* GYRE_TUNING         a file of gyre-tune's, "" */
@@ -25,17 +25,17 @@ struct gy_config {
     bool uniform;             /* GYRE_ENDS           local|uniform */
     char hierarchy[128];      /* GYRE_HIERARCHY      host|numa|cache|off|sizes, "host" */
     char host_id[128];        /* GYRE_HOST_ID        "" = from the boot id */
-    char interface[192]; /* GYRE_INTERFACE      "" = the one that routes to the meeting address; names between commas */
-    char launcher[16];   /* GYRE_LAUNCHER       "" = by the variables that are there */
-    char address[256];   /* GYRE_ADDRESS        meeting place, "" = MASTER_ADDR:MASTER_PORT */
-    bool join;           /* GYRE_JOIN           0|1: into a world that is there */
-    char secret[256];    /* GYRE_SECRET         "" (not shown by describe) */
-    char secret_file[256]; /* GYRE_SECRET_FILE    "" */
-    bool insecure;         /* GYRE_INSECURE       0|1 */
-    int integrity;         /* GYRE_INTEGRITY      off|crc|mac|encrypt, off */
-    size_t verify;         /* GYRE_VERIFY         results after which their hashes are compared, 0 = never */
+    char interface[192];      /* GYRE_INTERFACE      "" = the one that routes to the rendezvous; names between commas */
+    char launcher[16];        /* GYRE_LAUNCHER       "" = by the variables that are there */
+    char address[256];        /* GYRE_ADDRESS        rendezvous, "" = MASTER_ADDR:MASTER_PORT */
+    bool join;                /* GYRE_JOIN           0|1: into a world that is there */
+    char secret[256];         /* GYRE_SECRET         "" (not shown by describe) */
+    char secret_file[256];    /* GYRE_SECRET_FILE    "" */
+    bool insecure;            /* GYRE_INSECURE       0|1 */
+    int integrity;            /* GYRE_INTEGRITY      off|crc|mac|encrypt, off */
+    size_t verify;            /* GYRE_VERIFY         results after which their hashes are compared, 0 = never */
     size_t shm_reserve; /* GYRE_SHM_RESERVE    address space per local rank for gyre_mem_alloc, bytes with k/M/G, 16G */
-    size_t shm_slot;    /* GYRE_SHM_SLOT       window slot, bytes, 256k */
+    size_t shm_slot;    /* GYRE_SHM_SLOT       slot of a region, bytes, 256k */
     bool shm_read;      /* GYRE_SHM_READ       0|1: ranks of a host read each other's memory through the kernel, 1 */
     size_t tcp_tile;    /* GYRE_TCP_TILE       bytes per frame, 256k */
     char tcp_congestion[16]; /* GYRE_TCP_CONGESTION  control of links between machines, "" = the system's */
@@ -49,7 +49,7 @@ struct gy_config {
     int rdma_queue_pairs;   /* GYRE_RDMA_QUEUE_PAIRS  per device and link */
     int rdma_ack_timeout;   /* GYRE_RDMA_ACK_TIMEOUT  4.096 us * 2^n, -1 and 0 = by GYRE_PEER_TIMEOUT */
     size_t rdma_ring;       /* GYRE_RDMA_RING  bytes that a peer may have on its way, a power of two */
-    uint32_t reach;         /* no setting: what gy_transports_reach found, for the meeting */
+    uint32_t reach;         /* no setting: what gy_transports_reach found, for bootstrap */
     int reach_links;        /* no setting: the largest number of other ranks for which that holds */
     bool show_choice;       /* GYRE_SHOW_CHOICE    print the algorithm chosen per shape, once */
 };
@@ -61,12 +61,13 @@ gyre_status gy_config_read(struct gy_config *config_p, struct gy_error *error);
 gyre_status gy_config_read_strict(struct gy_config *config_p, struct gy_error *error);
 void gy_config_describe(gyre_print_func print, void *user);
 
-/* Most interfaces in GYRE_INTERFACE, at least 1. Over TCP a link has one connection each (transport/tcp/striping.c). */
+/* Number of interfaces in GYRE_INTERFACE, at least 1. Over TCP a link has that many connections
+ * (transport/tcp/striping.c). */
 #define GY_RAILS_MOST 4
 int gy_config_rails(const struct gy_config *config);
 
-/* The settings that every rank must share: lines of NAME=VALUE, canonical, of the build's rules and of the settings.
- * Returns the length. */
+/* The text that must be the same on every rank: lines of NAME=VALUE, canonical, of the build's rules and of the
+ * settings. Returns the length. */
 #define GY_CONFIG_SHARED 1024
 size_t gy_config_shared(const struct gy_config *config, char text_p[GY_CONFIG_SHARED]);
 /* The first setting in which two such texts differ; false: none. Pure; `theirs` may come from anywhere: what is taken

@@ -25,7 +25,7 @@ bool gy_dtype_narrow(gyre_dtype dtype);
 bool gy_op_known(int op);
 /* True if the operation is defined for the type. dtype is valid. */
 bool gy_op_valid(int op, gyre_dtype dtype);
-/* Why it has none, as a sentence in text_p. op is known. */
+/* Writes to text_p why it is not defined. op is known. */
 void gy_op_explain(int op, gyre_dtype dtype, char *text_p, size_t size);
 enum { GY_DTYPES_AVERAGED = GYRE_BOOL }; /* the types below have every operation up to the average */
 

@@ -1,5 +1,5 @@
-/* Errors are decided once. The first sentence stays; what comes after it is a consequence, told at DEBUG only.
- * A NULL error is allowed where the caller keeps none: the sentence is then only logged. */
+/* Errors are decided once. The first error message stays; later errors are consequences, logged at DEBUG only. A NULL
+ * error is allowed if the caller keeps none: the message is then only logged. */
 #include "error.h"
 
 #include <errno.h>
@@ -68,7 +68,7 @@ bool gy_error_files_are_out(const char *file_nr)
     return sscanf(file_nr, "%llu %llu %llu", &used, &spare, &most) != 3 || used >= most - most / 16;
 }
 
-/* The kernel says ENFILE also where it has no memory for a socket, that of a full control group for instance. */
+/* The kernel returns ENFILE also when it has no memory for a socket, that of a full control group for instance. */
 static bool lacks_memory(int errnum)
 {
     char text[80] = "";

@@ -1,5 +1,5 @@
-/* The sentence that goes with a status. An error is decided in one place, which writes the sentence and logs it, and
- * then travels silently. The first error wins: later ones are consequences. */
+/* The error message of a status. An error is decided in one place, which writes the message and logs it; afterwards it
+ * is passed on without logging. The first error wins: later ones are consequences. */
 #ifndef GY_CORE_ERROR_H
 #define GY_CORE_ERROR_H
 
@@ -19,7 +19,7 @@ bool gy_error_is_shortage(int errnum);
 /* For a number that came from outside: is it a status, and a failure? */
 bool gy_status_is_failure(uint32_t status);
 void gy_error_clear(struct gy_error *error);
-/* Writes the sentence unless there is one already, logs it at ERROR level; returns `status`. */
+/* Writes the message unless there is one already, logs it at ERROR level; returns `status`. */
 gyre_status gy_error_set(struct gy_error *error, gyre_status status, int rank, const char *format, ...) GY_PRINTF(4, 5);
 /* The same for a failed system call: appends ": strerror(errnum)", and the limit to raise if descriptors are exhausted.
  * Maps EMFILE and ENFILE to NO_DESCRIPTORS. Maps ENOMEM, and ENFILE on a host with free files, to NO_MEMORY. Otherwise

@@ -23,7 +23,7 @@ static uintptr_t word_of(const void *handle, enum gy_handle_kind kind)
     return (uintptr_t)handle | (uintptr_t)kind;
 }
 
-/* Fibonacci hashing of the address, whose low bits say nothing. */
+/* Fibonacci hashing of the address, whose low bits carry no information. */
 static unsigned first_place(uintptr_t word)
 {
     return (unsigned)((uint64_t)(word >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 49);
@@ -66,7 +66,7 @@ void gy_handle_remove(const void *handle, enum gy_handle_kind kind)
         atomic_fetch_sub(&strangers, 1);
 }
 
-/* Out of line, so that the look at the first place is not. */
+/* Out of line, so that the check of the first entry is inlined. */
 static __attribute__((noinline)) bool is_known(uintptr_t word)
 {
     return find(word) || atomic_load_explicit(&strangers, memory_order_relaxed) > 0;

@@ -1,4 +1,4 @@
-/* One line per event to stderr: "gyre[rank 3] ERROR: sentence". Level by GYRE_LOG=error|warn|info|debug, default warn.
+/* One line per event to stderr: "gyre[rank 3] ERROR: message". Level by GYRE_LOG=error|warn|info|debug, default warn.
  * */
 #ifndef GY_CORE_LOG_H
 #define GY_CORE_LOG_H
@@ -13,7 +13,7 @@ enum gy_log_level {
 };
 
 void gy_log(enum gy_log_level level, const char *format, ...) GY_PRINTF(2, 3); /* one write(2) per line, thread-safe */
-/* A line that a setting asks for: of level INFO, whatever GYRE_LOG says. */
+/* A line that a setting requests: of level INFO, whatever GYRE_LOG is. */
 void gy_log_asked(const char *format, ...) GY_PRINTF(1, 2);
 void gy_log_set_rank(int rank); /* thread-local: ranks may be threads */
 bool gy_log_enabled(enum gy_log_level level);

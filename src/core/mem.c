@@ -26,7 +26,7 @@ static void environment_read(void)
         atomic_store_explicit(&fail_at, nth, memory_order_relaxed);
 }
 
-/* Draws this allocation's number; true when it is the one that has to fail. */
+/* Takes this allocation's number; returns true if this is the one that has to fail. */
 static bool must_fail(void)
 {
     uint64_t number;

@@ -35,7 +35,7 @@ struct gy_poller {
     int epoll_fd;
     bool complained;        /* a wait failed and this was logged */
     struct batch *batch;    /* the innermost batch under way */
-    struct gy_watch *quiet; /* those that are */
+    struct gy_watch *quiet; /* the quiet watches */
     unsigned sleepers;      /* and another poller, which may sleep at any time, for ever */
 };
 

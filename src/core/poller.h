@@ -19,7 +19,7 @@ struct gy_watch {
     gy_poller_func callback;
     void *owner;
     bool active;
-    void (*listen)(void *owner); /* ends its quiet: the kernel is to tell of everything; NULL where it never has any */
+    void (*listen)(void *owner); /* ends its quiet: the kernel reports all events again; NULL if it is never quiet */
     bool quiet;                  /* the poller's, as the next one */
     struct gy_watch *next;
 };
@@ -45,7 +45,7 @@ bool gy_poller_has_sleeper(const struct gy_poller *poller);
 /* Asks the kernel to report no events of the watch until listen is called. Returns false if a thread sleeps, or may at
  * any time. */
 bool gy_poller_quiet(struct gy_poller *poller, struct gy_watch *watch);
-/* Ends that before anybody sleeps. Idempotent. */
+/* Ends the quiet of a watch before a thread sleeps. Idempotent. */
 void gy_poller_listen(struct gy_poller *poller, struct gy_watch *watch);
 
 #endif

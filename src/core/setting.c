@@ -215,7 +215,7 @@ static bool parse_list(const struct gy_setting *setting, const char *text, void 
     }
 }
 
-/* "shm,rdma,tcp". Whether a transport of that name exists is the registry's to say. */
+/* "shm,rdma,tcp". The registry checks whether a transport of that name exists. */
 static bool parse_names(const struct gy_setting *setting, const char *text, void *field)
 {
     return parse_list(setting, text, field, name_item);
@@ -253,7 +253,7 @@ static bool parse_hierarchy(const struct gy_setting *setting, const char *text, 
                                           : parse_list(setting, text, field, count_item);
 }
 
-/* "all_reduce:ring,broadcast:binary_tree". Whether the algorithm exists is the selector's to say. */
+/* "all_reduce:ring,broadcast:binary_tree". The selector checks whether the algorithm exists. */
 static bool parse_choices(const struct gy_setting *setting, const char *text, void *field)
 {
     return *text ? parse_list(setting, text, field, choice_item) : parse_text(setting, text, field);

@@ -239,7 +239,7 @@ static bool lacks_quorum(struct gy_agreement *agreement, struct gy_instance *ins
         instance->short_since = 0;
         return agreement->no_quorum;
     }
-    for (int i = 0; i < instance->count; i++) { /* may it be proved that it is gone? */
+    for (int i = 0; i < instance->count; i++) { /* true if its death may be confirmed */
         const struct gy_failed_rank *failure = gy_overlay_failure(agreement->overlay, instance->members[i]);
 
         if (failure->status == GYRE_PEER_DEAD && !failure->proved && instance->short_since == 0)
@@ -351,7 +351,7 @@ gyre_status gy_agreement_enter(struct gy_agreement *agreement, uint32_t comm, ui
     struct gy_outcome room = {0};
     int *copy = gy_alloc((size_t)count * sizeof(*copy));
 
-    if (input->kind != GY_AGREEMENT_UNIFORM) /* whose numbers are names: none is before another */
+    if (input->kind != GY_AGREEMENT_UNIFORM) /* their numbers are only names, without an order */
         gy_instances_forget(agreement, comm, number);
     instance = copy && gy_outcome_reserve(count, &room) ? gy_instance_make(agreement, comm, number) : NULL;
     if (!instance) {
@@ -386,7 +386,7 @@ void gy_agreement_attend(struct gy_agreement *agreement, bool waits)
 {
     if (agreement->waits == waits)
         return;
-    agreement->waits = waits; /* that it waits is in all that it says from now on */
+    agreement->waits = waits; /* from now on every message says that this rank waits */
     for (struct gy_instance *instance = agreement->instances; instance && !waits; instance = instance->next)
         if (instance->entered && !instance->decided && !instance->quit && instance->input.kind == GY_AGREEMENT_UNIFORM)
             gy_instance_send_all(agreement, instance, GY_AGREEMENT_BEAT, GY_NOBODY, GY_NOBODY, NULL);

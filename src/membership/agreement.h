@@ -50,10 +50,10 @@ struct gy_agreement {
     bool no_quorum; /* too few once: never enough again */
     bool waits;     /* this rank stays inside gyre for what is agreed on */
     bool outside;   /* it takes part in no agreement on how operations end any more */
-    char out[256];  /* why the others go on without this rank, which is for good; empty: they do not */
+    char out[256];  /* why the others go on without this rank, for good; empty: they do not */
 };
 
-/* Hears the messages of the other ranks' from now on. NULL: no memory. */
+/* Receives the messages of the other ranks from now on. NULL: no memory. */
 struct gy_agreement *gy_agreement_make(struct gy_overlay *overlay, const struct gy_world *world);
 void gy_agreement_free(struct gy_agreement *agreement); /* NULL is allowed */
 /* The longest message in a world of `size`. */
@@ -72,7 +72,8 @@ gyre_status gy_agreement_step(struct gy_agreement *agreement, uint32_t comm, uin
 /* This rank no longer steps an instance that it has entered. Members that wait for it there are told so, now or when
  * they ask. No effect if the instance is decided. */
 void gy_agreement_quit(struct gy_agreement *agreement, uint32_t comm, uint32_t number);
-/* The same, for good, in all agreements on how operations end, entered or not, and in those that others begin later. */
+/* The same, for good, in all agreements on uniform completion, entered or not, also in those that others begin
+ * later. */
 void gy_agreement_quit_uniform(struct gy_agreement *agreement);
 /* `waits`: this rank stays inside gyre from now on. An agreement on uniform completion is also stepped by non-blocking
  * calls. Between those the rank's silence is no sign that it is stopped, and the others are told so. */

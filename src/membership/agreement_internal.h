@@ -9,11 +9,11 @@
 #define GY_NOBODY (-1)
 
 enum gy_agreement_type {
-    GY_AGREEMENT_JOIN = 1, /* my word, and what I have accepted; a promise to hear no lower coordinator any more */
+    GY_AGREEMENT_JOIN = 1, /* this rank's input, and what it has accepted; a promise to ignore lower coordinators */
     GY_AGREEMENT_PROPOSE,  /* of the coordinator: an outcome */
     GY_AGREEMENT_ACCEPT,
     GY_AGREEMENT_DECIDE, /* from any rank that knows the outcome */
-    GY_AGREEMENT_ASK,    /* does anybody know? Of the coordinator: are you still there? */
+    GY_AGREEMENT_ASK,    /* asks for the outcome; from the coordinator: asks for a sign of life */
     GY_AGREEMENT_BEAT, /* from the coordinator, to members that have joined it: it is alive, and `part` says whether in
                         * this instance. Also to members that would not enter by themselves (GY_AGREEMENT_UNIFORM) */
 };
@@ -26,14 +26,14 @@ enum gy_agreement_part {
     GY_PART_AWAY, /* it takes part, and may be computing: non-blocking calls made it enter (GY_AGREEMENT_UNIFORM) */
 };
 
-/* What one member has told me. */
+/* The state of one member as this rank knows it. */
 struct gy_tree_position {
-    bool joined, accepted; /* me as its coordinator, and my proposal */
-    bool proposed;         /* I have told it */
+    bool joined, accepted; /* this rank as its coordinator, and its proposal */
+    bool proposed;         /* the proposal has been sent to it */
     bool entered;          /* it takes part */
-    bool quit;             /* no more: it has ended with an error; judged when I take part, if it says so before */
+    bool quit;             /* it has ended with an error; applied on entry if that comes before */
     bool away;             /* and is not bound to be inside gyre */
-    int64_t heard, called; /* when I last heard from it, and called or asked it */
+    int64_t heard, called; /* when it was last heard from, and last called or asked */
     struct gy_agreement_input input;
 };
 
@@ -114,7 +114,7 @@ int gy_instance_coordinator(const struct gy_agreement *agreement, const struct g
 bool gy_instance_is_alive(const struct gy_agreement *agreement, int rank);
 /* True if the live members have a quorum. */
 bool gy_instance_has_quorum(const struct gy_agreement *agreement, const struct gy_instance *instance);
-/* Connects to `rank` and judges its silence. */
+/* Connects to `rank` and checks its silence against the timeouts. */
 void gy_instance_watch(struct gy_agreement *agreement, struct gy_instance *instance, int rank, int64_t now);
 /* Checks whether `rank` has quit an instance that this rank takes part in. Then it has failed, in either order of
  * events. */

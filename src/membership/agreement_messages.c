@@ -83,13 +83,13 @@ static void hear_join(struct gy_agreement *agreement, struct gy_instance *instan
     if (message->accepted > instance->best) {
         if (!is_outcome(agreement, instance, message, from) ||
             !gy_blob_copy(&instance->best_proposal, message->blob, message->blob_bytes))
-            return; /* it has not joined before I know what it has accepted: it tells me again */
+            return; /* it has not joined until its accepted proposal is stored: it repeats the message */
         instance->best = message->accepted;
     }
     if (!position->joined)
         position->input = message->input;
     position->joined = true;
-    position->proposed = position->accepted; /* what it was told may have been lost on it, for want of memory */
+    position->proposed = position->accepted; /* it may have lost the proposal for want of memory */
     gy_instance_send(agreement, instance, GY_AGREEMENT_BEAT, from, agreement->world->rank, NULL);
 }
 
@@ -101,7 +101,7 @@ static void hear_propose(struct gy_agreement *agreement, struct gy_instance *ins
         !is_outcome(agreement, instance, message, from))
         return;
     if (instance->accepted != from && !gy_blob_copy(&instance->proposal, message->blob, message->blob_bytes))
-        return; /* no memory: not accepted; it is told again */
+        return; /* no memory: not accepted; the coordinator repeats it */
     instance->promised = instance->accepted = from;
     gy_instance_send(agreement, instance, GY_AGREEMENT_ACCEPT, from, from, NULL);
 }

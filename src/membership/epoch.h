@@ -14,7 +14,7 @@ gyre_status gy_world_open(const gyre_config *user, struct gy_config *config, str
                           struct gy_world **world_p, struct gy_error *error);
 void gy_world_free(struct gy_world *world);    /* closes the listener; NULL is allowed */
 void gy_world_abandon(struct gy_world *world); /* the same in a forked child, where the poller is the parent's */
-/* Has the memory for overlay and agreement before the meeting, between which and the overlay nothing may fail. */
+/* Allocates overlay and agreement before bootstrap, as nothing may fail between bootstrap and the overlay. */
 gyre_status gy_epoch_prepare(struct gy_world *world, struct gy_error *error);
 
 /* next_epoch.c: the next epoch of a world, made by some of its members. First each member opens a listener for it,

@@ -101,7 +101,7 @@ void gy_failure_catch_up(struct gy_neighbour *neighbour)
         const struct gy_failed_rank *failure = &neighbour->overlay->failures[rank];
 
         if (failure->status != GYRE_SUCCESS &&
-            failure->status != GYRE_PEER_LEFT) /* leave messages are told for themselves */
+            failure->status != GYRE_PEER_LEFT) /* leave messages are flooded separately */
             send_failure(neighbour, rank);
     }
 }
@@ -109,7 +109,7 @@ void gy_failure_catch_up(struct gy_neighbour *neighbour)
 void gy_failure_of_report(struct gy_overlay *overlay, gyre_status status, int rank, const char *why,
                           const struct gy_neighbour *from)
 {
-    if (status == GYRE_MEETING_FAILED) /* it was at the meeting, and did not come afterwards */
+    if (status == GYRE_MEETING_FAILED) /* it took part in bootstrap, and did not connect afterwards */
         status = GYRE_PEER_LATE;
     if (status != GYRE_PEER_DEAD && status != GYRE_PEER_UNREACHABLE && status != GYRE_PEER_STALLED &&
         status != GYRE_PEER_LATE)

@@ -40,7 +40,7 @@ void gy_neighbour_unwatch(struct gy_neighbour *neighbour, struct gy_watch *watch
     watch->fd = -1;
 }
 
-/* A kernel closes the sockets of a process that ends a moment before it says so by the pidfd. */
+/* The kernel closes the sockets of an ending process a moment before the pidfd reports it. */
 static bool still_runs(const struct gy_neighbour *neighbour)
 {
     struct pollfd process = {.fd = neighbour->pidfd.fd, .events = POLLIN};
@@ -48,7 +48,7 @@ static bool still_runs(const struct gy_neighbour *neighbour)
     return process.fd >= 0 && poll(&process, 1, neighbour->overlay->left[neighbour->rank] ? 0 : 1) == 0;
 }
 
-/* Judged SUSPICION from now, whatever it was suspected of before. */
+/* To be decided SUSPICION from now, whatever it was suspected of before. */
 static void suspect(struct gy_neighbour *neighbour)
 {
     neighbour->overlay->suspects += neighbour->suspect_since == 0;
@@ -65,7 +65,7 @@ void gy_neighbour_suspect(struct gy_neighbour *neighbour, int errnum)
 void gy_neighbour_end(struct gy_neighbour *neighbour, int errnum)
 {
     if (neighbour->registrant && !neighbour->introduced && !neighbour->suspect_since) {
-        gy_neighbour_suspect(neighbour, errnum); /* it may have left before it could say so here */
+        gy_neighbour_suspect(neighbour, errnum); /* it may have left before its leave message arrived here */
         return;
     }
     neighbour->ended = true;
@@ -74,7 +74,7 @@ void gy_neighbour_end(struct gy_neighbour *neighbour, int errnum)
         neighbour->suspect_errnum = errnum ? errnum : ECONNRESET;
         return;
     }
-    if (!still_runs(neighbour)) /* else the proof may follow */
+    if (!still_runs(neighbour)) /* otherwise the confirmation may follow */
         gy_neighbour_unwatch(neighbour, &neighbour->pidfd);
     if (neighbour->suspect_since) {
         neighbour->suspect_since = 0;
@@ -172,7 +172,7 @@ void gy_neighbours_check(struct gy_overlay *overlay)
             gy_stream_drain(&neighbour->stream);
         if (neighbour->ended)
             continue;
-        neighbour->ended = !neighbour->connected; /* a dial that failed: there may be another */
+        neighbour->ended = !neighbour->connected; /* a failed connect: there may be another */
         gy_flood_death(neighbour, neighbour->suspect_errnum);
     }
 }
@@ -197,7 +197,7 @@ static void watch_pid(struct gy_neighbour *neighbour, uint64_t namespace_id)
         gy_overlay_give_up(overlay, &error);
     }
     if (fd < 0)
-        return; /* gone: the socket will say so; or an old kernel: the socket alone must do */
+        return; /* gone: the socket will report it; or an old kernel: the socket alone must do */
     neighbour->pidfd = (struct gy_watch){.fd = fd, .events = EPOLLIN, .callback = on_pidfd, .owner = neighbour};
     if (gy_poller_add(overlay->world->poller, &neighbour->pidfd, NULL) != GYRE_SUCCESS) {
         close(fd);
@@ -205,7 +205,7 @@ static void watch_pid(struct gy_neighbour *neighbour, uint64_t namespace_id)
     }
 }
 
-/* ---- what it says ---- */
+/* ---- its messages ---- */
 
 static void hear_identity(struct gy_neighbour *neighbour, uint64_t namespace_id)
 {

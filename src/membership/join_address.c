@@ -36,7 +36,8 @@ struct gy_join_address *gy_join_address_make(const struct gy_identity *identity,
     gy_random(&join_address->nonce, sizeof(join_address->nonce));
     if (join_address->address.kind == GY_ADDRESS_NONE && !identity->exchange && *config->address)
         gy_address_parse(config->address,
-                         &join_address->address); /* of a world of one, which has not met: it may be wrong */
+                         &join_address->address); /* of a world of one rank, which has not bootstrapped: it may be
+                                                   * wrong */
     return join_address;
 }
 

@@ -17,14 +17,14 @@ struct gy_house_listener {
 };
 
 struct gy_join_address {
-    uint8_t key[GY_KEY_BYTES]; /* of the secret, as in a meeting */
+    uint8_t key[GY_KEY_BYTES]; /* derived from the secret, as in bootstrap */
     uint64_t label, nonce;     /* the launcher's run; of the line in the file */
     size_t settings_bytes;     /* of the run: a joiner takes attributes over from its world, and asks later ones for */
     char settings[GY_CONFIG_SHARED]; /* what it was started with itself */
     bool local_only;                 /* no secret: Unix sockets of this user */
     bool handed;                     /* the next epoch has it: the file is that one's */
     bool used;                    /* the world has grown, or been asked for its address: the next epoch is found too */
-    struct gy_address address;    /* where the first epoch met; kind NONE: nowhere */
+    struct gy_address address;    /* where the first epoch bootstrapped; kind NONE: no address */
     struct gy_house_listener own; /* this process's, open in every member that has been asked */
     struct gy_house_listener known; /* rank 0's: at `address`, where that is a port of this host */
 };

@@ -31,7 +31,7 @@
 #define LOOK_EVERY (GY_SECOND / 4)
 #define PAUSE_LEAST (2 * GY_MILLISECOND)
 #define PAUSE_MOST (50 * GY_MILLISECOND)
-#define STALE_TIMEOUT (2 * GY_SECOND) /* a file may lead to a stranger: it is read again for this long */
+#define STALE_TIMEOUT (2 * GY_SECOND) /* a stale file may lead to another process: it is read again for this long */
 #define SIZE_MOST 65536
 
 struct joiner {
@@ -50,10 +50,10 @@ struct joiner {
     struct gy_unanswered unanswered;
     struct gy_stream stream;
     bool lost;              /* the stream's end */
-    bool stale;             /* it has been stopped for too long since it said HERE */
-    bool forsaken;          /* rank 0 has said nothing for too long */
+    bool stale;             /* this process was stopped for too long after HERE */
+    bool forsaken;          /* rank 0 has been silent for too long */
     int64_t turned;         /* when it last looked */
-    int64_t heard, timeout; /* when rank 0 last said something, and how long it may say nothing; 0: it has not said */
+    int64_t heard, timeout; /* time of rank 0's last message, and how long it may be silent; 0: not known yet */
     int64_t deadline, first_refusal;
     char why[400];
     struct gy_world *world; /* when welcome */
@@ -167,7 +167,8 @@ static void say_here(struct joiner *joiner)
     gy_stream_send(&joiner->stream, GY_JOIN_HERE, NULL, 0);
 }
 
-/* The world that it is welcome in waits for it as long as the stall clock says, and does not begin to before HERE. */
+/* The new world waits for this process as long as the stall timeout says, and does not begin to before HERE. Returns
+ * true if that time is over. */
 static bool is_stale(struct joiner *joiner)
 {
     joiner->stale |= gy_now() - joiner->turned > joiner->config->stall_timeout_ns;

@@ -89,7 +89,7 @@ static bool fits(const struct gy_join_server *join_server, uint64_t label, const
     uint64_t ours = join_server->world->join_address->label;
     int own = join_server->world->rank;
 
-    if (label != 0 && ours != 0 && label != ours) { /* 0: it stands outside of any launcher */
+    if (label != 0 && ours != 0 && label != ours) { /* 0: started without any launcher */
         gy_error_set(
             error, GYRE_REFUSED, -1,
             "a newcomer belongs to another job (TORCHELASTIC_RUN_ID, or Slurm's job and step, differ from rank "

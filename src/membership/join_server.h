@@ -6,7 +6,7 @@
  *     HELLO ────────────────────────────────────────────────────────────▶ waits until the world has decided to grow
  *     WAIT(patience) ◀─────────────────────────────────────────────────── repeated until WELCOME
  *     CALL ◀───────────────────────────────────────────────────────────── asks for a sign of life
- *     HERE ──────────────────────────────────────────────────────────────▶ told to the other members, who agree
+ *     HERE ──────────────────────────────────────────────────────────────▶ told to the other members, which agree
  *     WELCOME ◀────────────────────────────────────────────────────────── job, salt, rank, table: the next epoch
  *
  * The sockets use the handshake of handshake.h, purpose JOIN, under the key of the secret, between "rank 1 of 2" and
@@ -20,7 +20,7 @@
 #include "membership/join_address.h"
 
 #define GY_JOINERS_MOST 64   /* in one growing */
-#define GY_CHARTER_MOST 1024 /* bytes of what the layers above tell a joiner */
+#define GY_CHARTER_MOST 1024 /* bytes of the data that the layers above send to a joiner */
 
 enum gy_join_kind {
     GY_JOIN_HELLO = 1, /* label 8, member record, shared settings */
@@ -28,8 +28,8 @@ enum gy_join_kind {
     GY_JOIN_CALL,
     GY_JOIN_HERE,
     GY_JOIN_WELCOME, /* job 8, salt, epoch 4, rank 4, size 4, charter: length 2 and bytes, members in order of rank */
-    GY_JOIN_FAILED,  /* as the meeting's */
-    GY_JOIN_WAIT,    /* patience in milliseconds 4, not 0 */
+    GY_JOIN_FAILED,  /* as in bootstrap */
+    GY_JOIN_WAIT,    /* timeout in milliseconds 4, not 0 */
 };
 
 #define GY_JOIN_HELLO_LEAST (8 + GY_MEMBER_WIRE)
@@ -41,7 +41,7 @@ void gy_place_encode(const struct gy_place *place, uint8_t wire_p[GY_PLACE_WIRE]
 /* false: nonsense. */
 bool gy_place_decode(const uint8_t wire[GY_PLACE_WIRE], struct gy_place *place_p);
 
-/* What a joiner is told of the epoch that it is part of, besides the members. */
+/* The data of the epoch that a joiner gets, besides the members. */
 struct gy_charter {
     uint8_t bytes[GY_CHARTER_MOST];
     size_t size;

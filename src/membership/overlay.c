@@ -1,8 +1,8 @@
-/* The overlay's face towards the layers above.
+/* The overlay's interface to the layers above.
  *
- *   socket ends without a leave message ─┐                     failure_detector.c
- *   pidfd says gone ─────────────┼─► verdict (the first wins) ─► neighbours, and this host's notice ─► theirs
- *   report(), VERDICT, notice ───┘                     overlay_flood.c
+ *   socket ends without a leave message ─┐                           failure_detector.c
+ *   pidfd says gone ─────────────────────┼─► first failure (stays) ─► neighbours, and this host's notice ─► theirs
+ *   report(), VERDICT, notice ───────────┘                           overlay_flood.c
  *
  * Forwarding happens in the poller's callbacks; gy_overlay_check makes no system call unless something is to be flooded
  * or a neighbour is under suspicion. */

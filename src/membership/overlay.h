@@ -9,21 +9,21 @@
 
 #include "bootstrap/world.h"
 
-#define GY_OVERLAY_TEXT 512 /* bytes of a sentence that travels, without its end */
+#define GY_OVERLAY_TEXT 512 /* bytes of an error message on the wire, without a terminator */
 
 struct gy_overlay;
 
-/* What is known of a rank that takes no part any more. The first word about a rank counts; a proof may follow it. */
+/* A failed rank. The first report of a rank stays; a confirmation may follow it. */
 struct gy_failed_rank {
     gyre_status status; /* GYRE_SUCCESS: nothing, it is a member */
     bool proved;        /* its process has ended or has destroyed the world: it goes on nowhere else */
     int64_t when;       /* this process learnt it */
-    char *why;          /* a sentence, or NULL */
+    char *why;          /* an error message, or NULL */
 };
 
 /* Has the memory for it, as world->spare, which gy_overlay_create takes; gy_overlay_free takes it otherwise. */
 gyre_status gy_overlay_prepare(struct gy_world *world, struct gy_error *error);
-/* How long a rank may keep the others waiting while they make their world: overlay_connect.c says why. */
+/* Time within which a rank must connect while a world is made: overlay_connect.c says why. */
 int64_t gy_overlay_timeout(const struct gy_world *world);
 /* Blocks until all neighbours are connected, or one has exceeded the timeout. A later epoch in which another rank has
  * failed is also a success. Returns EXCLUDED if the others go on without this rank. */
@@ -38,16 +38,16 @@ void gy_overlay_free(struct gy_overlay *overlay);
  * from zero writes it, and no other rank ever does. The message is written first, so a reader of the status has the
  * message too. */
 struct gy_notice {
-    _Atomic uint64_t word; /* (rank + 1) << 8 | status, release; status 0: the sentence is being written */
+    _Atomic uint64_t word; /* (rank + 1) << 8 | status, release; status 0: the message is being written */
     char text[GY_OVERLAY_TEXT];
 };
 
 /* The overlay publishes there what it learns, and gy_overlay_check reads it. */
 void gy_overlay_attach_notice(struct gy_overlay *overlay, struct gy_notice *notice);
 
-/* Called inside waits about every millisecond and at every slow-path call: runs no poller itself (callbacks of the
- * poller do the reading), checks the host's notice, and returns the verdict: GYRE_SUCCESS or the status of the first
- * failure with `error` filled. */
+/* Called inside waits about every millisecond and at every slow-path call. It runs no poller itself (callbacks of the
+ * poller do the reading) and checks the host's notice. Returns GYRE_SUCCESS, or the status of the first failure with
+ * `error` filled. */
 gyre_status gy_overlay_check(struct gy_overlay *overlay, struct gy_error *error);
 /* True if gy_overlay_check would find nothing and do nothing. */
 bool gy_overlay_is_quiet(const struct gy_overlay *overlay);
@@ -73,7 +73,7 @@ const struct gy_error *gy_overlay_aborted(const struct gy_overlay *overlay);
 const struct gy_error *gy_overlay_deaf(const struct gy_overlay *overlay);
 /* True if `rank` has sent a leave message. It is not dead, but a collective that needs it ends with GYRE_PEER_LEFT. */
 bool gy_overlay_has_left(const struct gy_overlay *overlay, int rank);
-/* Why did it leave? The rank because of whose leaving it could not go on, or itself. */
+/* Returns the rank whose leaving made `rank` leave, or `rank` itself. */
 int gy_overlay_left_because(const struct gy_overlay *overlay, int rank);
 /* Sends our leave message early: nothing more will come from this rank, because `cause` has left. Ranks that wait for
  * this rank are told of `cause`, and so are all ranks if this rank now aborts. */
@@ -100,10 +100,10 @@ typedef void gy_overlay_message_func(void *user, int from, uint8_t *body, size_t
 void gy_overlay_on_message(struct gy_overlay *overlay, gy_overlay_message_func *func, void *user, size_t most);
 /* false: not connected, or no memory. */
 bool gy_overlay_send(struct gy_overlay *overlay, int rank, const void *body, size_t bytes);
-/* What gy_overlay_check does after the verdict no longer: judges those under suspicion. */
+/* What gy_overlay_check no longer does after the first failure: decides suspicions. */
 void gy_overlay_attend(struct gy_overlay *overlay);
 
-/* Closes every descriptor, says nothing: for a forked child. */
+/* Closes every descriptor, sends nothing: for a forked child. */
 void gy_overlay_abandon(struct gy_overlay *overlay);
 
 #endif

@@ -41,10 +41,10 @@ static void on_dialled(void *user, int rank, int fd, const struct gy_seal_keys *
     } else if (neighbour->on_demand && gy_error_is_shortage(overlay->world->dial_errnum)) {
         neighbour->ended = true; /* of ours: again at the next turn */
     } else if (neighbour->on_demand &&
-               !neighbour->witness) { /* died, left or gave up: the latter two it has told others */
+               !neighbour->witness) { /* died, left or gave up: of the latter two it has told others */
         gy_neighbour_suspect(neighbour, overlay->world->dial_errnum);
     } else {
-        gy_neighbour_end(neighbour, overlay->world->dial_errnum); /* a neighbour's listener was open at the meeting */
+        gy_neighbour_end(neighbour, overlay->world->dial_errnum); /* a neighbour's listener was open during bootstrap */
     }
 }
 
@@ -126,7 +126,7 @@ bool gy_overlay_reach(struct gy_overlay *overlay, int rank)
     return false;
 }
 
-/* Tells the neighbour's listener that the probe is no stranger's. */
+/* Shows the neighbour's listener that the probe comes from a member. */
 static void introduce(struct gy_neighbour *neighbour)
 {
     const struct gy_world *world = neighbour->overlay->world;
@@ -163,7 +163,7 @@ static void probe(struct gy_neighbour *neighbour)
         return;
     fd = gy_socket_connect(&place);
     if (fd < 0)
-        return; /* for want of a descriptor, say: the deadline of the meeting remains */
+        return; /* for want of a descriptor, for example: the deadline of bootstrap remains */
     gy_socket_tune(fd, world->config->peer_timeout_ns);
     neighbour->probe = (struct gy_watch){.fd = fd, .events = EPOLLOUT, .callback = on_probe, .owner = neighbour};
     if (gy_poller_add(world->poller, &neighbour->probe, NULL) != GYRE_SUCCESS) {
@@ -290,7 +290,7 @@ static gyre_status return_late(struct gy_overlay *overlay, int64_t away, struct 
             "rank %d has been excluded, the others go on without it: it was stopped for %.0f s while its "
             "new world was made; it can only end, or join anew",
             world->rank, (double)away / (double)GY_SECOND);
-    gy_poller_poll(world->poller, 0); /* what it was told meanwhile */
+    gy_poller_poll(world->poller, 0); /* messages that came meanwhile */
     return GYRE_SUCCESS;
 }
 

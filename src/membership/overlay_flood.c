@@ -52,7 +52,7 @@ static void send_verdict(struct gy_overlay *overlay, enum gy_overlay_kind kind, 
 static void adopt(struct gy_overlay *overlay, gyre_status status, int rank, const char *text,
                   const struct gy_neighbour *from, enum gy_log_level level)
 {
-    gy_failure_of_report(overlay, status, rank, text, from); /* in front of the verdict, on every connection */
+    gy_failure_of_report(overlay, status, rank, text, from); /* before the first failure, on every connection */
     if (overlay->verdict.status != GYRE_SUCCESS)
         return;
     overlay->verdict.status = status;
@@ -159,7 +159,7 @@ void gy_flood_leave(struct gy_overlay *overlay, int rank, int cause, const struc
 {
     bool ends = cause == rank && gy_failure_learn(overlay, rank, GYRE_PEER_LEFT, true, "it destroyed its communicator");
 
-    if (overlay->left[rank] && ends) /* it has said before that it could not go on; that it ends now is news */
+    if (overlay->left[rank] && ends) /* it has already said that it could not go on; that it ends now is new */
         gy_failure_flood(overlay, rank, from);
     if (overlay->left[rank])
         return;
@@ -203,7 +203,8 @@ static void go_deaf(struct gy_neighbour *neighbour, int errnum)
 {
     struct gy_overlay *overlay = neighbour->overlay;
     int own = overlay->world->rank;
-    struct gy_error error = {.rank = own, .quiet = overlay->verdict.status == GYRE_SUCCESS}; /* the verdict is logged */
+    struct gy_error error = {.rank = own, .quiet = overlay->verdict.status == GYRE_SUCCESS}; /* the first failure is
+                                                                                              * logged already */
 
     if (overlay->deaf.status != GYRE_SUCCESS || overlay->left[own])
         return;

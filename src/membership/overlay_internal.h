@@ -31,7 +31,7 @@ struct gy_report {
     char text[GY_OVERLAY_TEXT + 1];
 };
 
-/* A lower rank that we cannot reach: told when it has had the time to say so of us. */
+/* A lower rank that is unreachable: reported when it has had the time to report this one. */
 #define GY_DOUBTS 8
 struct gy_doubt {
     int64_t since; /* 0: there is none */
@@ -42,18 +42,18 @@ struct gy_doubt {
 struct gy_neighbour {
     struct gy_overlay *overlay;
     int rank;
-    bool dials;      /* we dial it */
+    bool dials;      /* this rank connects to it */
     bool on_demand;  /* of ours: no neighbour by its number, see overlay_connect.c */
-    bool witness;    /* an acquaintance that only may know something: it is not waited for, and its end is no news */
-    bool registrant; /* it has come by itself: we are an acquaintance of its */
+    bool witness;    /* an on-demand peer that only may know something: not waited for, and its end is not reported */
+    bool registrant; /* it connected by itself: this rank is its on-demand peer */
     bool dialled;    /* we have begun to; or it failed for want of something, and is tried again */
     bool connected, ended;
-    bool introduced; /* it has said IDENTITY: it takes part, so the end of its connection says something about it */
+    bool introduced; /* it has sent IDENTITY: it takes part, so the end of its connection is significant */
     struct gy_stream stream;
     struct gy_watch pidfd; /* fd −1: none */
-    struct gy_watch probe; /* fd −1: none; a bare connection to its listener, while its own dial is awaited */
+    struct gy_watch probe; /* fd −1: none; a bare connection to its listener, while its own connection is awaited */
     int64_t suspect_since; /* 0: not */
-    int suspect_errnum;    /* of the dial that failed, a witness's, too; 0: its process has ended */
+    int suspect_errnum;    /* of the failed connect, a witness's, too; 0: its process has ended */
 };
 
 struct gy_overlay {
@@ -74,8 +74,8 @@ struct gy_overlay {
     struct gy_doubt doubts[GY_DOUBTS];
     int doubted;             /* how many of them there are */
     struct gy_error aborted; /* a rank aborts the world, whatever the first failure was */
-    struct gy_error deaf;    /* this rank cannot hear the others any more, and goes on nowhere */
-    _Atomic int orphaned_by; /* 1 + the rank whose leaving ended us; written by the driving thread, once */
+    struct gy_error deaf;    /* this rank cannot receive from the others any more, and does not go on */
+    _Atomic int orphaned_by; /* 1 + the rank that caused this rank to leave; written by the driving thread, once */
     uint32_t *announced;     /* [size] how many each rank has announced, as far as is known */
     gy_announced_func *on_announced;
     void *announced_user;
@@ -95,15 +95,15 @@ void gy_flood_own(struct gy_overlay *overlay, gyre_status status, int rank, cons
 void gy_flood_silence(struct gy_overlay *overlay, int rank, const char *text);
 /* Decides the suspicions whose time is over. */
 void gy_flood_doubts(struct gy_overlay *overlay);
-/* A verdict as the body of a message: so many bytes. */
+/* Encodes a failure as the body of a message; returns its length. */
 size_t gy_flood_encode(const struct gy_error *verdict, uint8_t body_p[GY_OVERLAY_BODY]);
 void gy_flood_leave(struct gy_overlay *overlay, int rank, int cause, const struct gy_neighbour *from);
 void gy_flood_receive_failure(struct gy_neighbour *from, uint8_t *body, size_t bytes);
-/* An abort is passed on once, also after a verdict; it is the verdict where there is none. */
+/* An abort is forwarded once, also after the first failure; without one it is the first failure. */
 void gy_flood_abort(struct gy_overlay *overlay, int rank, const char *text, const struct gy_neighbour *from);
 void gy_flood_receive_abort(struct gy_neighbour *from, uint8_t *body, size_t bytes);
 void gy_flood_receive_leave(struct gy_neighbour *from, uint8_t *body, size_t bytes);
-/* One neighbour that connects only now is told what the others were told already. */
+/* Sends a neighbour that has just connected what the others have been sent already. */
 void gy_flood_catch_up(struct gy_neighbour *neighbour);
 /* Adopts the failure that another rank of this host has published, if any. */
 void gy_flood_look_at_notice(struct gy_overlay *overlay);
@@ -115,12 +115,12 @@ void gy_flood_death(struct gy_neighbour *neighbour, int errnum);
 /* overlay_broadcast.c */
 void gy_broadcast_receive(struct gy_neighbour *from, uint8_t *body, size_t bytes);
 
-/* failed_ranks.c. Learning changes what this rank knows: false, nothing new. Flooding tells the others. */
+/* failed_ranks.c. learn: changes what this rank knows; false if nothing is new. Flooding tells the others. */
 bool gy_failure_learn(struct gy_overlay *overlay, int rank, gyre_status status, bool proved, const char *why);
 void gy_failure_flood(struct gy_overlay *overlay, int rank, const struct gy_neighbour *from);
 void gy_failure_receive(struct gy_neighbour *from, uint8_t *body, size_t bytes);
 void gy_failure_catch_up(struct gy_neighbour *neighbour);
-/* A verdict about a rank that does not go on is its failure, too. */
+/* A first failure caused by a rank that does not go on is also that rank's failure. */
 void gy_failure_of_report(struct gy_overlay *overlay, gyre_status status, int rank, const char *why,
                           const struct gy_neighbour *from);
 void gy_failures_free(struct gy_overlay *overlay);
@@ -129,13 +129,13 @@ void gy_failures_free(struct gy_overlay *overlay);
 struct gy_neighbour *gy_neighbour_find(struct gy_overlay *overlay, int rank, bool dials);
 /* NULL: no memory. */
 struct gy_neighbour *gy_neighbour_add(struct gy_overlay *overlay, int rank, bool dials);
-/* One that has ended is as before its first connection, and so is one whose rank has connected anew. */
+/* An ended neighbour is reset to its state before the first connection; so is one whose rank has reconnected. */
 void gy_neighbour_renew(struct gy_neighbour *neighbour);
 /* Takes over `fd`. */
 void gy_neighbour_connected(struct gy_neighbour *neighbour, int fd, const struct gy_seal_keys *keys);
-/* It is gone, unless it said that it leaves; `errnum` as in gy_flood_death. */
+/* It is gone, unless it has sent a leave message; `errnum` as in gy_flood_death. */
 void gy_neighbour_end(struct gy_neighbour *neighbour, int errnum);
-/* There is no connection with it: it died, or it left, or gave up, which its neighbours know and tell in a moment. */
+/* There is no connection to it: it died, left or gave up. Its neighbours know which, and tell in a moment. */
 void gy_neighbour_suspect(struct gy_neighbour *neighbour, int errnum);
 void gy_neighbour_unwatch(struct gy_neighbour *neighbour, struct gy_watch *watch);
 void gy_neighbours_check(struct gy_overlay *overlay);

@@ -1,7 +1,7 @@
 /* Parsing is pure; the rest asks the kernel or the resolver and changes nothing.
  *
- * Which address do we tell others? A UDP socket connected towards the meeting place sends nothing, but makes the kernel
- * choose route and source address: that source is what the other side would see, so it is where we can be reached. */
+ * The address that this rank publishes is found with a UDP socket connected towards the rendezvous. It sends nothing,
+ * but makes the kernel choose route and source address. The other side would see that source, so it is reachable. */
 #include "net/address.h"
 
 #include <arpa/inet.h>

@@ -1,4 +1,4 @@
-/* Addresses: the text of a meeting place, socket addresses, and which of our own addresses a peer can reach. */
+/* Addresses: the text of a rendezvous, socket addresses, and the own addresses that a peer can reach. */
 #ifndef GY_NET_ADDRESS_H
 #define GY_NET_ADDRESS_H
 
@@ -51,7 +51,7 @@ void gy_address_any(uint16_t port, struct sockaddr_storage *address_p);
 /* The same host, whatever the ports, and whether IPv4 is written as it is or mapped into IPv6. */
 bool gy_address_same_host(const struct sockaddr_storage *a, const struct sockaddr_storage *b);
 /* Our own address (port 0) on the first of `interfaces` if they are not empty, else on the interface that routes to
- * `towards`; with NULL the one that leads out, or loopback where nothing does. */
+ * `towards`. With NULL: the interface of the default route, or loopback if there is none. */
 gyre_status gy_address_own(const struct sockaddr_storage *towards, const char *interfaces,
                            struct sockaddr_storage *address_p, struct gy_error *error);
 void gy_address_encode(const struct sockaddr_storage *address, uint8_t wire_p[GY_ADDRESS_WIRE]);

@@ -1,5 +1,5 @@
 /* The four messages of handshake.h. Invariant: `transcript` holds, on both sides, the same bytes in the order in which
- * they were said; every MAC covers all of it, the message's own fields included. */
+ * they were sent; every MAC covers all of it, the message's own fields included. */
 #include "net/handshake.h"
 
 #include <sodium.h>
@@ -270,7 +270,7 @@ static void hear_2(struct gy_handshake *handshake)
     handshake->job = job;
     handshake->keys.suite = (enum gy_suite)suite;
     say_verdict(handshake, 3, GY_REFUSAL_NONE);
-    if (!gy_handshake_agree(handshake, handshake->in + NONCE_2)) { /* only a broken build that has the key says this */
+    if (!gy_handshake_agree(handshake, handshake->in + NONCE_2)) { /* only a broken build that has the key sends this */
         refuse(handshake, GY_REFUSAL_GARBAGE);
         return;
     }

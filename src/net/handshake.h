@@ -26,7 +26,7 @@
 
 #include "net/record_protection.h"
 
-/* Of everything that ranks say to each other, frames and segments too: docs/wire.md has the policy. */
+/* Version of the whole protocol among ranks, frames and segments too: docs/wire.md has the policy. */
 #define GY_HANDSHAKE_VERSION 2
 #define GY_HANDSHAKE_VERSION_LEAST 2 /* in earlier ones message 1 has no MAC */
 #define GY_HANDSHAKE_KEY_BYTES 32
@@ -54,7 +54,7 @@ enum gy_refusal {
     GY_REFUSAL_RANK, /* addressed to another rank, or from an impossible one */
     GY_REFUSAL_PURPOSE,
     GY_REFUSAL_SECRET,
-    GY_REFUSAL_INTEGRITY, /* another GYRE_INTEGRITY; while meeting that is a difference of settings, found later */
+    GY_REFUSAL_INTEGRITY, /* another GYRE_INTEGRITY; during bootstrap that is a difference of settings, found later */
     GY_REFUSALS
 };
 
@@ -67,12 +67,12 @@ struct gy_handshake {
     bool proved; /* acceptor: MAC("1") was right */
     uint8_t purpose;
     uint16_t version;                     /* ours; tests change it before the first byte */
-    uint16_t peer_version;                /* 0: not heard */
+    uint16_t peer_version;                /* 0: not received */
     uint32_t from, to;                    /* dialer's and acceptor's rank */
     uint64_t job;                         /* 0 on the dialer's side: not known yet, learnt from message 2 */
     uint32_t size;                        /* acceptor: ranks below this are possible */
     uint32_t purposes;                    /* acceptor: bit mask of what is allowed */
-    enum gy_integrity mode;               /* ours; the acceptor of a meeting takes the dialer's */
+    enum gy_integrity mode;               /* ours; the acceptor of a bootstrap takes the dialer's */
     uint8_t ciphers;                      /* bit mask of 1 << enum gy_suite: what we can do; tests narrow it */
     struct gy_seal_keys keys;             /* when DONE */
     uint8_t ephemeral[GY_SEAL_KEY_BYTES]; /* our X25519 secret key, at mac and encrypt, until DONE */
@@ -99,7 +99,7 @@ size_t gy_handshake_wants(const struct gy_handshake *handshake);
 bool gy_handshake_is_unproved(const struct gy_handshake *handshake);
 /* Feeds at most gy_handshake_wants bytes; more are ignored. */
 void gy_handshake_feed(struct gy_handshake *handshake, const uint8_t *bytes, size_t count);
-/* What is to be sent; `gy_handshake_taken` says how much of it was. */
+/* The bytes to be sent; `gy_handshake_taken` reports how many of them were. */
 size_t gy_handshake_take(const struct gy_handshake *handshake, const uint8_t **bytes_p);
 void gy_handshake_taken(struct gy_handshake *handshake, size_t count);
 
@@ -117,7 +117,7 @@ const char *gy_refusal_print(enum gy_refusal refusal, uint16_t theirs, uint16_t 
 /* key_p = BLAKE2b keyed with `key` over `label`, `job` and 32 bytes of `salt` (NULL: zeros). */
 void gy_handshake_derive(const uint8_t key[GY_HANDSHAKE_KEY_BYTES], const char *label, uint64_t job,
                          const uint8_t *salt, uint8_t key_p[GY_HANDSHAKE_KEY_BYTES]);
-/* The key that stands for a secret text. */
+/* Derives the key from a secret text. */
 void gy_handshake_key_of_secret(const char *secret, size_t bytes, uint8_t key_p[GY_HANDSHAKE_KEY_BYTES]);
 /* Random bytes, nonces and the like. */
 void gy_random(void *bytes_p, size_t count);

@@ -24,7 +24,7 @@ static void finish(struct gy_handshake_io *handshake_io, int errnum)
     handshake_io->done(handshake_io->user, handshake_io, errnum);
 }
 
-/* Sends what the handshake says. An errno, or 0; EAGAIN if some is left. */
+/* Sends the handshake's output. Returns an errno, or 0; EAGAIN if some is left. */
 static int speak(struct gy_handshake_io *handshake_io)
 {
     const uint8_t *bytes;

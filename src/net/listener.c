@@ -33,7 +33,7 @@
 #define SILENCE (GY_SECOND / 2)
 #define TICKS_LEAST 3 /* an inbound connection's time is over only when so many have found it waiting, */
 #define TICKED_LEAST (TICKS_LEAST * TICK_NS) /* for so long, after message 1: a rank that was paused received nothing */
-#define NOTES 8                              /* lines about strangers, per ... */
+#define NOTES 8                              /* log lines about unauthenticated peers, per ... */
 #define NOTES_EVERY (60 * GY_SECOND)
 #define STARVATION GY_SECOND /* descriptors may be scarce for a moment */
 
@@ -45,7 +45,7 @@ struct gy_listener {
     struct gy_watch watch, timer_watch;
     struct gy_handshake_io *handshakes; /* newest first */
     int handshake_count;
-    int registrants;              /* counted only where env.most says so */
+    int registrants;              /* counted only if env.most is set */
     struct gy_handshake_io *kept; /* handshake done, and no callback for their purpose yet */
     gy_listener_func on[GY_PURPOSES];
     void *user[GY_PURPOSES];
@@ -182,7 +182,7 @@ static void forget(struct gy_handshake_io *handshake_io)
     gy_free(handshake_io);
 }
 
-/* A stranger that sends a byte now and then has proved no more than one that sends nothing. */
+/* A peer that sends a byte now and then has authenticated no more than one that sends nothing. */
 static bool is_over(const struct gy_handshake_io *handshake_io, int64_t age, int64_t unproved)
 {
     int64_t here = gy_now() - handshake_io->started;
@@ -193,7 +193,7 @@ static bool is_over(const struct gy_handshake_io *handshake_io, int64_t age, int
                                                               : here >= age && handshake_io->ticked >= TICKED_LEAST;
 }
 
-/* Drops those that have been here for `age`; those that have not proved that they know the key, for `unproved`. */
+/* Drops handshakes older than `age`; those without an authenticated message 1, older than `unproved`. */
 static void drop_older_than(struct gy_listener *listener, int64_t age, int64_t unproved)
 {
     struct gy_handshake_io *next;
@@ -232,7 +232,7 @@ static void keep(struct gy_listener *listener, struct gy_handshake_io *handshake
     *at = handshake_io;
 }
 
-/* What becomes of an inbound connection whose handshake came to its end; `handshake` is gone or kept. */
+/* Handles an inbound connection whose handshake has ended; `handshake` is freed or kept. */
 static void receive(struct gy_listener *listener, struct gy_handshake_io *handshake_io,
                     const struct gy_handshake *handshake, int errnum)
 {

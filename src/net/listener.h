@@ -7,12 +7,13 @@
 #include "net/handshake_io.h"
 
 #define GY_LISTENER_HANDSHAKES 64                     /* unauthenticated inbound connections at once */
-#define GY_LISTENER_TIMEOUT (5 * INT64_C(1000000000)) /* each of them has this long, if the rank looks */
+#define GY_LISTENER_TIMEOUT (5 * INT64_C(1000000000)) /* time limit of each handshake, if the rank polls */
 
 struct gy_listener;
 
-/* An accepted, authenticated connection for someone above (GY_PURPOSE_LINK or GY_PURPOSE_RDMA): the callee owns `fd`
- * (non-blocking), and seals what it says there with `keys`, which are valid during the call; NULL where fd is −1. */
+/* An accepted, authenticated connection for a layer above (GY_PURPOSE_LINK or GY_PURPOSE_RDMA). The callee owns `fd`
+ * (non-blocking), and protects what it sends there with `keys`, which are valid during the call; NULL where fd is
+ * −1. */
 typedef void (*gy_listener_func)(void *user, int rank, int fd, const struct gy_seal_keys *keys);
 /* Called when inbound connections could not be accepted for a second, for want of descriptors or memory. callback NULL:
  * no call. */
@@ -43,7 +44,7 @@ gyre_status gy_listener_open(struct gy_listener *listener, const struct gy_liste
 void gy_listener_on(struct gy_listener *listener, enum gy_purpose purpose, gy_listener_func callback, void *user);
 void gy_listener_on_refused(struct gy_listener *listener, gy_listener_refused_func callback, void *user);
 void gy_listener_on_no_memory(struct gy_listener *listener, gy_listener_no_memory_func callback, void *user);
-/* How many inbound connections are being greeted now. */
+/* Returns the number of handshakes in progress. */
 int gy_listener_handshake(const struct gy_listener *listener);
 /* Returns a second descriptor of the listening socket, which keeps the address from being refused after the listener is
  * closed; −1, errno. */

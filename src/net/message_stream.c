@@ -19,7 +19,7 @@
 #define OUT_ROOM 2048 /* bytes: what a stream can hold back without asking for memory */
 
 #define READS_PER_EVENT 64
-#define READS_AT_END (1 << 16) /* of a connection that has ended, or is to: a crowd that leaves says much at once */
+#define READS_AT_END (1 << 16) /* of a connection that has ended, or is to: many ranks that leave at once send much */
 
 static void forget(struct gy_stream *stream)
 {
@@ -148,7 +148,7 @@ void gy_stream_widen(struct gy_stream *stream, size_t limit)
     stream->limit = limit > stream->limit ? limit : stream->limit;
 }
 
-/* One read. 0: go on; EAGAIN: nothing there; −1: the peer ended. */
+/* One read. 0: continue; EAGAIN: no data; −1: the peer ended. */
 static int read_some(struct gy_stream *stream)
 {
     bool in_header = stream->header_got < header_wire(stream);
@@ -228,13 +228,13 @@ static void on_event(void *owner, uint32_t events)
         watch(stream, false);
     if (errnum == 0 || errnum == EAGAIN)
         return;
-    if (stream->deaf) { /* its end has been told already, with the reason */
+    if (stream->deaf) { /* its end has been reported already, with the reason */
         gy_stream_close(stream);
         return;
     }
     if (stream->send_errnum == 0)
         stream->send_errnum = errnum; /* reading would take it for an end of file */
-    gy_stream_drain(stream);          /* all that was said before the end */
+    gy_stream_drain(stream);          /* all that was sent before the end */
     if (stream->fd >= 0)
         broken(stream, errnum);
 }
@@ -335,7 +335,7 @@ bool gy_stream_send(struct gy_stream *stream, uint8_t kind, const void *body, si
     if (stream->sent_count)
         ++*stream->sent_count;
     errnum = flush(stream);
-    if (errnum != 0) /* a real error comes back as an event and is told from there */
+    if (errnum != 0) /* a real error comes back as an event and is reported from there */
         watch(stream, true);
     if (errnum != 0 && errnum != EAGAIN && stream->send_errnum == 0)
         stream->send_errnum = errnum;

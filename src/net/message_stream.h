@@ -1,5 +1,5 @@
-/* Bounded messages on an authenticated socket: 4 bytes of length, 1 of kind, 3 of zero, then the body; sealed as the
- * connection's keys say (record_protection.h). */
+/* Bounded messages on an authenticated socket: 4 bytes of length, 1 of kind, 3 of zero, then the body; protected with
+ * the connection's keys (record_protection.h). */
 #ifndef GY_NET_MESSAGE_STREAM_H
 #define GY_NET_MESSAGE_STREAM_H
 
@@ -48,11 +48,11 @@ gyre_status gy_stream_open(struct gy_stream *stream, struct gy_poller *poller, i
                            struct gy_error *error);
 /* From now on bodies of up to `limit` bytes are believed; memory for the long ones is had when they come. */
 void gy_stream_widen(struct gy_stream *stream, size_t limit);
-/* Queues a copy and sends what the socket takes. false: no memory (never for the first kilobyte that waits), or closed.
- * A broken socket is told by `closed`, later. */
+/* Queues a copy and sends what the socket takes. Returns false if there is no memory (never for the first kilobyte that
+ * waits), or the stream is closed. A broken socket is reported by `closed`, later. */
 bool gy_stream_send(struct gy_stream *stream, uint8_t kind, const void *body, size_t bytes);
-/* For a socket that no stream can be had for: says one message, as far as the socket takes it at once, and closes. Asks
- * for no memory. */
+/* For a socket without a stream: sends one message, as far as the socket takes it at once, and closes. Allocates no
+ * memory. */
 void gy_stream_refuse(int fd, const struct gy_seal_keys *keys, uint8_t kind, const void *body, size_t bytes);
 bool gy_stream_flushed(const struct gy_stream *stream);
 /* Reads and delivers what is there, now. */

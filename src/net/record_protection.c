@@ -157,7 +157,7 @@ enum gy_flaw gy_seal_open_head(struct gy_seal *seal, const uint8_t *wire_bytes, 
     memcpy(head_p, wire_bytes + GY_SEAL_NUMBER_BYTES, bytes);
     if (number == seal->number + 1 && number % seal->renewal == 0)
         return open_renewed(seal, number, head_p, bytes, wire_bytes + GY_SEAL_NUMBER_BYTES + bytes);
-    /* The number it says it has, so that one in the wrong place can be told from one that is not genuine. */
+    /* Opened with the number that it carries, to tell a misplaced piece from a forged one. */
     if (!open_piece(seal, number, HEAD, head_p, bytes, wire_bytes + GY_SEAL_NUMBER_BYTES + bytes))
         return GY_FLAW_DAMAGED;
     if (number <= seal->number)

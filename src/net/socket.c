@@ -177,7 +177,7 @@ bool gy_socket_is_unanswered(int fd, int64_t ns)
     if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0 ||
         bytes < offsetof(struct tcp_info, tcpi_last_ack_recv) + sizeof(info.tcpi_last_ack_recv))
         return false;
-    /* Probes of a shut window come as rarely as every two minutes: there it is their number that counts. */
+    /* Probes of a closed TCP receive window may be two minutes apart: there their number counts. */
     bool waits = info.tcpi_unacked > 0 || info.tcpi_probes >= PROBES;
     return waits && (int64_t)info.tcpi_last_ack_recv * GY_MILLISECOND > ns;
 }

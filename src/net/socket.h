@@ -16,7 +16,7 @@ struct gy_place {
 
 /* "tcp://10.0.0.1:5" or "the local socket gyre-…". */
 const char *gy_place_format(const struct gy_place *place, char *text_p, size_t bytes);
-/* The Unix socket that stands for a TCP address where there is no secret: of this user. */
+/* The Unix socket that represents a TCP address where there is no secret: of this user. */
 void gy_place_of_user(const struct sockaddr_storage *address, struct gy_place *place_p);
 /* Listens; a port 0 is replaced by the one that the kernel chose. −1 and errno. */
 int gy_socket_listen(struct gy_place *place);
@@ -24,8 +24,8 @@ int gy_socket_listen(struct gy_place *place);
 int gy_socket_connect(const struct gy_place *place);
 /* The same from `from`, an address of ours (port 0); NULL: from any. */
 int gy_socket_connect_from(const struct gy_place *place, const struct sockaddr_storage *from);
-/* After the connection is there: 0, or an errno. A TCP socket that met itself is ECONNREFUSED; a Unix peer of another
- * user EPERM. */
+/* After the connection is made: 0, or an errno. A TCP socket connected to itself is ECONNREFUSED; a Unix peer of
+ * another user EPERM. */
 int gy_socket_check(int fd);
 /* Returns true if no error is pending and, for TCP, the peer's host has acknowledged all data sent. A process that
  * closes its socket before all data have arrived answers them with a reset instead. */
