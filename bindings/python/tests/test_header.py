@@ -80,7 +80,7 @@ class Header(unittest.TestCase):
         keys = re.findall(r"^ \*   (\w+) +(\S.*\n(?: \*    .*\n)*)", listed, re.MULTILINE)
         self.assertGreater(len(keys), 5)
         for key, meaning in keys:
-            read_only = "to be read only" in " ".join(meaning.replace("*", " ").split())
+            read_only = "read only" in " ".join(meaning.replace("*", " ").split())
             text = (gyre.Communicator.get if read_only else gyre.Communicator.set).__doc__
             self.assertIn(f'"{key}"', text or "")
 
