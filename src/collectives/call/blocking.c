@@ -1,4 +1,4 @@
-/* A blocking call: its path, or a request. */
+/* A blocking call: its short path, or a request. */
 #include "collectives/call/blocking.h"
 
 #include "collectives/call/dispatch.h"
@@ -9,7 +9,7 @@
 #include "collectives/select/selector.h"
 #include "collectives/shm/autotune.h"
 
-/* The path of every call that has no shorter one. */
+/* The request path, which takes every call that has no shorter path. */
 static gyre_status run_request(struct gyre_comm *comm, const struct gy_call *call)
 {
     struct gyre_request *request;
@@ -27,13 +27,13 @@ static gyre_status run_request(struct gyre_comm *comm, const struct gy_call *cal
     if (status != GYRE_SUCCESS || !comm->verify)
         return status;
     gyre_status settled = comm->ctx->up->settle(comm);
-    return uniform ? status : settled; /* all have been told of its success: what is wrong, the next call says */
+    return uniform ? status : settled; /* all ranks saw success: the next call reports the failure */
 }
 
 gyre_status gy_run(struct gyre_comm *comm, const struct gy_call *call)
 {
     gyre_status status;
-    if (comm->ctx->closed) { /* since the one before, of several that gyre itself makes: nothing would move this one */
+    if (comm->ctx->closed) { /* closed by an earlier call of gyre's own: no progress from here on */
         comm->ctx->up->refuse(comm);
         return comm->ctx->error.status;
     }
@@ -50,6 +50,6 @@ gyre_status gy_run(struct gyre_comm *comm, const struct gy_call *call)
 gyre_status gy_run_own(struct gyre_comm *comm, const struct gy_call *call)
 {
     struct gy_call own = *call;
-    own.unforced = gy_select_forces(comm, call->collective); /* where nothing is, it may go the short ways */
+    own.unforced = gy_select_forces(comm, call->collective); /* without a forced choice the short paths are open */
     return gy_run(comm, &own);
 }

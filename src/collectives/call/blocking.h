@@ -4,10 +4,11 @@
 
 #include "collectives/engine/request.h"
 
-/* The whole of a blocking call, by the shortest way there is. */
+/* Runs a blocking call by the shortest path that is open to it. */
 gyre_status gy_run(struct gyre_comm *comm, const struct gy_call *call);
-/* The same of a call that gyre itself makes (split.c, grow.c, rma/window.c). What the user forces is for the user's calls: one of
- * these goes by gyre's choice, on all ranks alike, so that no setting keeps it from being possible, or from being taken back. */
+/* The same for a call that gyre itself makes (split.c, grow.c, rma/window.c). Forced choices apply to the user's
+ * calls only. An internal call uses gyre's own choice, the same on all ranks, so that no setting makes it impossible
+ * or irrevocable. */
 gyre_status gy_run_own(struct gyre_comm *comm, const struct gy_call *call);
 
 #endif

@@ -1,10 +1,10 @@
-/* What is kept, and why it is right: call_cache.h. */
+/* The call cache: call_cache.h says what is cached and why that is right. */
 #include "collectives/call/call_cache_inline.h"
 
 #include "collectives/call/eager_queue.h"
 #include "core/mem.h"
 
-/* Of all communicators that keep nothing; never written. */
+/* The cache of all communicators that cache nothing; never written. */
 static struct gy_cached_call nothing[GY_COLLECTIVES];
 
 void gy_call_cache_init(struct gyre_comm *comm)
@@ -33,7 +33,8 @@ void gy_call_cache_forget(struct gyre_comm *comm)
         comm->call_cache[c].path = GY_PATH_NONE;
 }
 
-/* Where the buffers of a gather or scatter lie is another thing on the root, and they are always looked at. */
+/* Gather and scatter are not described here: their buffer extents differ on the root, so that they are always
+ * checked. */
 static struct gy_cached_call *keep(struct gyre_comm *comm, const struct gy_call *call)
 {
     enum gy_collective collective = call->collective;

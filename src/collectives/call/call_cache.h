@@ -1,16 +1,17 @@
-/* A short call, blocking or started, like the last one of its collective: of the same count, type, operation and root. Most calls of a
- * program are such, and finding out what they are takes as long as a line's way between two near cores. So what hangs on these four alone
- * is kept.
+/* The call cache: a short call, blocking or started, that equals the last one of its collective in count, type,
+ * operation and root. Most calls of a program do. Classifying a call takes as long as one cache line transfer
+ * between cores with the same last-level cache. So everything that depends on these four arguments alone is cached.
  *
- *   the first     arguments ──▶ choice ──▶ exchange, or what else               check.c, eager_call.c, shm_blocking.c, shm_rooted_mapped.c, which keep
- *                                          is done without a request            what has come out
- *   a repeat      ────────────────────────▶ the same                            call_cache.c, call_cache_inline.h
+ *   first call    arguments ──▶ choice ──▶ exchange, or another path    check.c, eager_call.c, shm_blocking.c,
+ *                                          without a request            shm_rooted_mapped.c store the result
+ *   cached call   ────────────────────────▶ the same                    call_cache.c, call_cache_inline.h
  *
- *   kept          that the arguments are right, what it is, and all of an exchange but its number and its buffers
- *   looked at     does this process own the communicator, has the world failed, where are the buffers? Of a blocking call: is anything
- *                 under way, beside which it would be a request?
+ *   cached        that the arguments are right, the path, and all of an exchange but its number and its buffers
+ *   checked       that this process owns the communicator, that the world has not failed, where the buffers lie;
+ *                 for a blocking call also that nothing is in flight, beside which it would be a request
  *
- * It is this rank's affair alone: what the others see is the same. What a change of attributes may change is forgotten with it. */
+ * The cache is local to this rank: the peers see the same protocol. A change of attributes clears what depends on
+ * them. */
 #ifndef GY_COLLECTIVES_CALL_CALL_CACHE_H
 #define GY_COLLECTIVES_CALL_CALL_CACHE_H
 
@@ -24,19 +25,20 @@ struct gy_exchange_kind;
 struct gy_cached_call;
 struct gyre_request;
 
-/* A new communicator keeps nothing and has no room for it. */
+/* Initialises an empty cache without memory. */
 void gy_call_cache_init(struct gyre_comm *comm);
 void gy_call_cache_fini(struct gyre_comm *comm);
-/* It has a region now, by which such calls go: makes room for one of each collective. Without memory it goes on keeping nothing. */
+/* Allocates an entry per collective, once the communicator has a region, which such calls use. Without memory
+ * nothing is cached. */
 void gy_call_cache_provide(struct gyre_comm *comm);
 void gy_call_cache_forget(struct gyre_comm *comm);
-/* A call, blocking or not, that was found to be such an exchange, its arguments right. */
+/* Stores a call, blocking or not, whose arguments are right and which is such an exchange. */
 void gy_call_cache_keep(struct gyre_comm *comm, const struct gy_call *call, const struct gy_call_signature *shape,
                         const struct gy_exchange_kind *kind);
-/* A call that another path has carried out, likewise. */
+/* Stores a call that another path has carried out. */
 void gy_call_cache_keep_path(struct gyre_comm *comm, const struct gy_call *call, enum gy_path path);
-/* The whole of a blocking call that is a repeat (of a start: call_cache_inline.h). False: it is none, or its path declines; nothing
- * has happened. */
+/* Runs a blocking call that is cached (for a start: call_cache_inline.h). Returns false, with no effect, if the call
+ * is not cached or its path declines. */
 bool gy_call_cache_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p);
 
 #endif

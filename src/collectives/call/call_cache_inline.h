@@ -1,5 +1,6 @@
-/* What is kept of a call for those like it (call_cache.h), and the part of a repeat that is compiled into each collective's own function: there
- * its arguments are compared in the registers in which they came, and no call is written to memory before it is found to be another one. */
+/* The entries of the call cache (call_cache.h), and the part of a cached call that is compiled into each
+ * collective's own function. There the arguments are compared in the registers that pass them. Nothing is written to
+ * memory until the call is known to differ. */
 #ifndef GY_COLLECTIVES_CALL_CALL_CACHE_INLINE_H
 #define GY_COLLECTIVES_CALL_CALL_CACHE_INLINE_H
 
@@ -7,20 +8,20 @@
 #include "collectives/shm/eager.h"
 
 struct gy_cached_call {
-    enum gy_path path; /* GY_PATH_NONE: nothing is kept */
+    enum gy_path path; /* GY_PATH_NONE: the entry is empty */
     gyre_dtype dtype;
     gyre_op op;
     int root;
     size_t count;
     size_t input_bytes, output_bytes;
-    bool has_buffers, in_place; /* both must be there; they may be the same */
-    struct gy_owned owned;      /* what that fetches for writing */
+    bool has_buffers, in_place; /* both are required; they may be the same */
+    struct gy_owned owned;      /* what that prefetches for writing */
     struct gy_exchange_kind kind;
     struct gy_call_signature shape;
     struct gy_exchange exchange;
 };
 
-/* All of it is compared at once: it is equal most often. */
+/* Compares all fields without a branch: they are equal most often. */
 static inline bool gy_call_cache_is_like(const struct gy_cached_call *cached, const struct gy_call *call)
 {
     bool differs = (cached->count != call->count) | (cached->dtype != call->dtype) | (cached->op != call->op) |
@@ -36,7 +37,7 @@ static inline bool gy_call_cache_has_buffers(const struct gy_cached_call *cached
                      (in == out && cached->in_place));
 }
 
-/* Whatever has failed is found again, and told, by who looks at a first call. */
+/* True if nothing has failed. A failure is left to the path of a first call, which finds and reports it. */
 static inline bool gy_call_cache_is_usual(const struct gy_context *ctx)
 {
     return ctx->generation == atomic_load_explicit(&gy_fork_generation, memory_order_relaxed) && !ctx->closed &&
@@ -50,7 +51,7 @@ static inline bool gy_call_is_cached(const struct gyre_comm *comm, const struct 
            gy_call_cache_is_usual(comm->ctx);
 }
 
-/* What the next exchange writes first is fetched before anything else: a peer may have to give lines up. */
+/* Prefetches for writing what the next exchange writes first, before anything else: peers may hold those lines. */
 static inline struct gy_exchange *gy_call_cache_next(struct gyre_comm *comm, struct gy_cached_call *cached)
 {
     cached->exchange.number = comm->inline_started + 1;
@@ -58,7 +59,7 @@ static inline struct gy_exchange *gy_call_cache_next(struct gyre_comm *comm, str
     return &cached->exchange;
 }
 
-/* Of what the call repeats, with its buffers; NULL: it is no exchange that has been kept. */
+/* Returns the cached exchange of the call, with its buffers; NULL if none is cached for it. */
 static inline struct gy_exchange *gy_call_cache_take(struct gyre_comm *comm, struct gy_cached_call *cached,
                                                      const struct gy_call *call)
 {
@@ -72,7 +73,7 @@ static inline struct gy_exchange *gy_call_cache_take(struct gyre_comm *comm, str
     return it;
 }
 
-/* gy_call_cache_call of an exchange alone. */
+/* gy_call_cache_call for an exchange only. */
 static inline bool gy_call_cache_exchange(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p)
 {
     struct gy_cached_call *cached = &comm->call_cache[call->collective];
@@ -83,13 +84,13 @@ static inline bool gy_call_cache_exchange(struct gyre_comm *comm, const struct g
     return true;
 }
 
-/* The same of a start. */
+/* The same for a start. */
 static inline bool gy_call_cache_start(struct gyre_comm *comm, const struct gy_call *call,
                                        struct gyre_request **request_p)
 {
     struct gy_cached_call *cached = &comm->call_cache[call->collective];
     struct gy_exchange *it = comm->size > 1 ? gy_call_cache_take(comm, cached, call)
-                                            : NULL; /* alone there is no queue for it */
+                                            : NULL; /* a rank alone has no queue */
     if (!it)
         return false;
     *request_p = gy_eager_begin(it, &cached->shape);

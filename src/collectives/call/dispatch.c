@@ -1,4 +1,4 @@
-/* The one decision about how a blocking call is carried out, and the table of the paths. */
+/* The one place that decides how a blocking call is carried out, and the table of the paths. */
 #include "collectives/call/dispatch.h"
 
 #include "collectives/call/call_cache_inline.h"
@@ -16,7 +16,7 @@ static const path_func paths[GY_PATHS] = {
     [GY_PATH_ROOTED] = gy_shm_rooted_call,
 };
 
-/* A communicator whose ranks share memory, with nothing under way. */
+/* The path on a communicator whose ranks share memory, with nothing in flight. */
 static enum gy_path shm_path(struct gyre_comm *comm, const struct gy_call *call)
 {
     if (gy_eager_is_open(comm, call))
@@ -31,7 +31,7 @@ static enum gy_path shm_path(struct gyre_comm *comm, const struct gy_call *call)
 
 enum gy_path gy_path_of(struct gyre_comm *comm, const struct gy_call *call)
 {
-    if (comm->ctx->active_first) /* a request is under way, beside which this call is another one */
+    if (comm->ctx->active_first) /* a request is in flight: this call becomes another one */
         return GY_PATH_REQUEST;
     if (gy_is_point_to_point(call->collective))
         return GY_PATH_MESSAGE;

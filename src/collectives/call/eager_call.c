@@ -1,14 +1,16 @@
-/* Short vectors are exchanged directly (eager.h) instead of by a plan, blocking or not.
+/* Short vectors use the eager exchange (eager.h) instead of a plan, blocking or not.
  *
- * A blocking call goes from the argument checks straight to the line and back: no request, no allocation, no lock, no
- * system call, and no fence where the flag's pair of lines holds all. The payload leaves first; what else a request does
- * (sequence, arrival, flight recorder) is done while it travels. When a peer keeps the call waiting it becomes a request, in
- * the middle of its exchange, so that clocks and verdicts are the same for all.
+ * A blocking call goes from the argument checks straight to the flag's line and back. It makes no request, allocates
+ * nothing, takes no lock and makes no system call. It needs no fence if the flag's pair of lines holds the payload.
+ * The payload is published first. The rest of a request (sequence, call signature, flight recorder) is done while it
+ * travels. If a peer blocks the call, it becomes a request in the middle of its exchange, so that its clocks and
+ * failure reports are those of any request.
  *
- * A start shows its contribution likewise. Where nothing else is under way and the others have been faster, that was all: its
- * request is over before anybody has it. Else it leaves a note in the eager queue (eager_queue.h), or, behind anything else, a request that
- * holds nothing but its place in the queue. Whoever has a turn completes as much of that as has come: a start itself, when it needs
- * the place, so that of many in flight the first are over before the last are started; and a wait, all that is there at once. */
+ * A start publishes its contribution likewise. If nothing else is in flight and all peers were faster, its request
+ * is complete before the caller has it. Otherwise it leaves an entry in the eager queue (eager_queue.h) or, behind
+ * anything else, a request that holds only its place in the queue. Each progress call completes as much of the queue
+ * as has arrived. A start does so itself when it needs a place, so that of many in flight the first are complete
+ * before the last are started. A wait does so at once. */
 #include "collectives/call/call_cache.h"
 #include "collectives/call/eager_internal.h"
 #include "collectives/call/eager_queue.h"
@@ -25,7 +27,7 @@
 #include "core/clock.h"
 #include "core/fence.h"
 
-/* A peer keeps us waiting: the exchange goes on as a request. */
+/* A peer blocks the call: the exchange continues as a request. */
 static gyre_status go_on(const struct gy_exchange *it, bool shown, int next)
 {
     struct gyre_request *r = gy_request_adopt(it, shown);
@@ -50,8 +52,8 @@ static bool wait_for_room(const struct gy_exchange *it)
     return answer == GY_YES;
 }
 
-/* Ranks share cores, the peer runs on another one, and so do all behind it that have not come yet: letting others go first would serve
- * nobody. Those before it have come. */
+/* True if ranks share cores, and the peer and all missing ranks behind it run on other cores. Yielding would then
+ * help no awaited rank. The ranks before the peer have arrived. */
 static bool may_stay(const struct gy_exchange *it, int peer)
 {
     const struct gyre_comm *comm = it->comm;
@@ -81,7 +83,7 @@ static bool wait_for(const struct gy_exchange *it, int peer, struct gy_spin *spi
     return true;
 }
 
-/* Waits for those that it awaits, from `*next_p` on; false: somebody keeps it waiting, or means something else. */
+/* Waits for the awaited ranks from `*next_p` on. Returns false if one of them is late or its call differs. */
 static inline bool wait_for_all(const struct gy_exchange *it, int *next_p)
 {
     struct gy_spin spinning = gy_spin_of(it->comm->ctx);
@@ -94,7 +96,8 @@ static inline bool wait_for_all(const struct gy_exchange *it, int *next_p)
     return true;
 }
 
-/* Compiled for each form: between two near cores a line's way takes no longer than what the longer ones need beside. */
+/* Compiled once per form. Between cores with the same last-level cache, a line's transfer takes no longer than the
+ * extra work of the longer forms. */
 static inline __attribute__((always_inline)) gyre_status exchange(struct gy_exchange *it,
                                                                   struct gy_call_signature *shape, const enum form form)
 {
@@ -108,7 +111,7 @@ static inline __attribute__((always_inline)) gyre_status exchange(struct gy_exch
     if (room) {
         show_as(it, form);
         if (form == LINE)
-            gy_exchange_expect_of(comm, it->kind->awaited); /* so that what is there comes meanwhile */
+            gy_exchange_expect_of(comm, it->kind->awaited); /* what is published travels meanwhile */
         gy_slot_wake(comm);
     }
     struct gyre_page_record *record = gy_recorder_begin_full(&comm->recorder, shape);
@@ -122,7 +125,7 @@ static inline __attribute__((always_inline)) gyre_status exchange(struct gy_exch
         gy_exchange_prepare(it);
     if (form != LINE && gy_exchange_leaves_first(it))
         gy_store_load_fence();
-    /* While nothing waits for it: */
+    /* The following is done while no peer waits for it. */
     const uint32_t saved = enter_mode(it);
     const bool is_pair = form != ASKED && it->kind->pair, canonical = gy_comm_canonical(comm);
     const struct gy_pair pair = is_pair ? gy_exchange_pair(it) : (struct gy_pair){{0}};

@@ -1,16 +1,17 @@
-/* Which calls are exchanged directly (eager.h). */
+/* Which calls use the eager exchange (eager.h). */
 #include "collectives/call/eager_fit.h"
 
 #include "collectives/engine/call_check.h"
 #include "collectives/select/selector.h"
 #include "collectives/shm/eager.h"
 
-#define GY_EAGER_GATHERED 65536 /* bytes of all contributions that one rank takes: beyond, sharing the work pays */
+#define GY_EAGER_GATHERED 65536 /* bytes of all contributions that one rank reads: beyond this, sharing the work pays */
 #define GY_EAGER_ROOTED \
-    8192 /* bytes between two ranks: what is longer is used where it lies, see shm_rooted_mapped.c */
+    8192 /* bytes between two ranks: longer vectors are read where they lie, see shm_rooted_mapped.c */
 
-/* Whatever the size, the choice is one of the direct plans up to it, and the exchange does what they do. What is forced is
- * to be seen: beyond a line it goes by its plan. */
+/* Finds the eager limit of the collective. Up to that size the choice is a one-shot or two-shot plan at every size,
+ * and the exchange gives the same result. A forced choice must be visible: vectors longer than a line then use its
+ * plan. */
 static void find_out(struct gyre_comm *comm, enum gy_collective collective)
 {
     size_t blocks = gy_exchange_blocks(comm, collective), least = blocks > 0 ? blocks : 1;

@@ -1,4 +1,4 @@
-/* What blocking calls (eager_call.c), starts (eager_start.c) and turns (eager_turn.c) of direct exchanges have in common. */
+/* Shared by blocking calls (eager_call.c), starts (eager_start.c) and progress (eager_turn.c) of eager exchanges. */
 #ifndef GY_COLLECTIVES_CALL_EAGER_INTERNAL_H
 #define GY_COLLECTIVES_CALL_EAGER_INTERNAL_H
 
@@ -8,7 +8,7 @@
 
 _Static_assert(GY_CLAIMED_LEAST <= GY_ASKED_LEAST && GY_CLAIMED_LEAST <= GY_REGION_SHORT, "below it there is one way");
 
-/* Is it among those that may be shown before the first of them is complete? See eager.h. */
+/* True if the exchange is among those that may be published before the first of them is complete; see eager.h. */
 static inline bool has_its_turn(const struct gy_exchange *it)
 {
     const struct gyre_comm *comm = it->comm;
@@ -17,7 +17,7 @@ static inline bool has_its_turn(const struct gy_exchange *it)
     return it->number <= comm->inline_done + GY_REGION_AHEAD && comm->inline_alone <= comm->inline_done;
 }
 
-/* exchanges of many in flight whose lines are asked for before they are looked at */
+/* lines of the next exchanges in flight to prefetch before they are polled */
 
 static inline __attribute__((always_inline)) bool may_be_shown(const struct gy_exchange *it)
 {
@@ -25,7 +25,7 @@ static inline __attribute__((always_inline)) bool may_be_shown(const struct gy_e
     return has_its_turn(it) && gy_exchange_room(it, &peer) == GY_YES;
 }
 
-/* How a vector of its own place is given; a line is given as it is. */
+/* Decides how a vector in its own place is published; a payload beside its flag has one way only. */
 static inline void decide(struct gy_exchange *it)
 {
     enum gy_shm_variant variant = gy_exchange_asks(it)     ? gy_tuner_exchange(it->comm, it->shape, it->kind->bytes)
@@ -45,7 +45,7 @@ static inline void show(struct gy_exchange *it)
         it->comm->inline_alone = it->number;
 }
 
-/* The floating-point mode of what it takes. */
+/* Enters the floating-point mode of the exchange's reduction. */
 static inline uint32_t enter_mode(const struct gy_exchange *it)
 {
     return it->kind->kernel ? gy_fp_enter() : 0;
@@ -57,7 +57,7 @@ static inline void leave_mode(const struct gy_exchange *it, uint32_t saved)
         gy_fp_leave(saved);
 }
 
-/* All that it waits for is there. */
+/* Notes what the arrival of all awaited contributions says of the peers. */
 static inline void learn(const struct gy_exchange *it)
 {
     struct gyre_comm *comm = it->comm;
@@ -67,7 +67,8 @@ static inline void learn(const struct gy_exchange *it)
         comm->inline_seen = it->number;
 }
 
-/* Likewise: what it takes is in the output, and what has been learnt of the peers is noted. In its mode. */
+/* Writes the output and notes what has been learnt of the peers. All awaited contributions are there; the mode has
+ * been entered. */
 static inline void complete(const struct gy_exchange *it, const struct gy_operation *operation, bool canonical)
 {
     learn(it);
@@ -75,7 +76,7 @@ static inline void complete(const struct gy_exchange *it, const struct gy_operat
     it->comm->inline_done = it->number;
 }
 
-/* The same of a pair, whose operands have been looked up before. */
+/* The same for a pair, whose operands have been looked up before. */
 static inline void complete_pair(const struct gy_exchange *it, struct gy_pair pair)
 {
     const struct gy_operation operation = gy_exchange_operation(it);
@@ -85,7 +86,8 @@ static inline void complete_pair(const struct gy_exchange *it, struct gy_pair pa
     it->comm->inline_done = it->number;
 }
 
-/* What a request has waited for is there, or a start has found. In its mode. */
+/* Completes an exchange whose awaited contributions are there, of a request or of a start. The mode has been
+ * entered. */
 static inline void finish(const struct gy_exchange *it, const struct gy_operation *operation, bool canonical)
 {
     if (it->kind->pair && !canonical)
@@ -100,7 +102,8 @@ static inline void count_bytes(const struct gy_exchange *it)
     it->comm->recorder.page->window_bytes += it->kind->counted;
 }
 
-/* How a contribution is shown: in its flag's lines; in a place of its own, as they all are of that length; or as is found out. */
+/* How a contribution is published: in its flag's lines; in a place of its own, by the one way for that length; or as
+ * the tuner says. */
 enum form { LINE, PLAIN, ASKED };
 
 static inline enum form form_of(const struct gy_exchange *it)
@@ -118,12 +121,12 @@ static inline void show_as(struct gy_exchange *it, const enum form form)
         show(it);
 }
 
-/* Fills in the shape, but for its number, and the kind of a call that is open (gy_eager_is_open), and keeps them in the call cache.
- * False: out of memory. */
+/* Fills in the kind, and the shape but for its number, of a call that is open (gy_eager_is_open). Stores both in the
+ * call cache. Returns false if out of memory. */
 bool gy_eager_find_kind(struct gyre_comm *comm, const struct gy_call *call, struct gy_call_signature *shape_p,
                         struct gy_exchange_kind *kind_p);
-/* The exchange has its numbers and its record, and needs nothing else: it becomes an active request. There is an idle one, and a plan. begun: it
- * has been shown. */
+/* Makes an active request of an exchange that has its numbers and its record. An idle request and a plan exist.
+ * begun: it has been published. */
 struct gyre_request *gy_request_adopt(const struct gy_exchange *it, bool begun);
 
 #endif

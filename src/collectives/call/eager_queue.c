@@ -1,4 +1,4 @@
-/* Notes of exchanges that starts have shown: eager_queue.h. */
+/* The entries of exchanges that starts have published: eager_queue.h. */
 #include "collectives/call/eager_queue.h"
 
 #include "collectives/call/call_cache_inline.h"
@@ -12,7 +12,7 @@ void gy_eager_queue_provide(struct gy_context *ctx)
         ctx->eager_queue->request.eager_queue = ctx->eager_queue;
 }
 
-/* What the lists see of it is its oldest, whose clocks begin. */
+/* The request in the lists represents the oldest entry, whose clocks begin. */
 static void show_oldest(struct gy_eager_queue *eager_queue)
 {
     struct gyre_request *r = &eager_queue->request;
@@ -47,7 +47,7 @@ void gy_eager_queue_add(const struct gy_exchange *it, struct gyre_request *reque
     if (eager_queue->count++ > 0)
         return;
     eager_queue->request.comm = comm;
-    eager_queue->request.record = 0; /* of another communicator's */
+    eager_queue->request.record = 0; /* left from another communicator */
     gy_request_stand(&eager_queue->request);
     show_oldest(eager_queue);
     gy_request_note_beginning(&eager_queue->request);

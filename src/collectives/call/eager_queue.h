@@ -1,14 +1,16 @@
-/* The eager queue: direct exchanges (eager.h) that starts have shown and nobody has completed yet. A start that waits for its peers leaves
- * a note in it, with all that its completion takes, and its owner's request holds nothing but what the owner asks for.
+/* The eager queue: eager exchanges (eager.h) that starts have published and that are not complete. A start that
+ * waits for its peers leaves an entry, with all that its completion needs. Its owner's request holds only what the
+ * owner asks for.
  *
- *   starts ──▶ | note k | note k + 1 | ... |     one request in the lists stands for all of them: it has the shape of the oldest,
- *                  │                             knows whom that waits for, and since when
- *                  └──▶ completed in order, by whoever has a turn: another start, a wait, progress
+ *   starts ──▶ | entry k | entry k + 1 | ... |   one request in the lists represents all of them: it has the shape
+ *                  │                             of the oldest, the rank for which that waits, and since when
+ *                  └──▶ completed in order, by any progress call: of another start, a wait, a test
  *
- * So clocks, verdicts, pages and the ends of worlds and communicators find a request like others, while a start writes one line of its
- * owner's request instead of six, and several are completed in one turn without a step through lists. There are as many notes as
- * exchanges may be shown at once. A note is added only where nothing else is under way in the world: behind anything else a start has
- * a request of its own in the queue. So at any time the notes are of one communicator, and the context has one eager queue for all. */
+ * So clocks, failure reports, status pages, and the ends of worlds and communicators find an ordinary request. A
+ * start writes one line of its owner's request instead of six, and one progress call completes several entries
+ * without walking lists. There are as many entries as exchanges may be published at once. An entry is added only if
+ * nothing else is in flight in the world. Behind anything else a start has a request of its own in the queue. So at
+ * any time all entries belong to one communicator, and the context has one eager queue for all. */
 #ifndef GY_COLLECTIVES_CALL_EAGER_QUEUE_H
 #define GY_COLLECTIVES_CALL_EAGER_QUEUE_H
 
@@ -20,16 +22,16 @@ struct gy_note {
     bool canonical;
     struct gy_call_signature shape;
     struct gy_exchange exchange;
-    struct gy_exchange_kind kind; /* where it has to be the note's own: see gy_eager_queue_keep */
+    struct gy_exchange_kind kind; /* used if the entry needs a copy of its own: gy_eager_queue_keep */
 };
 
 struct gy_eager_queue {
-    struct gyre_request request; /* in the lists as long as there are notes; its communicator is theirs */
+    struct gyre_request request; /* in the lists while there are entries; its communicator is theirs */
     unsigned first, count;
     struct gy_note note[GY_REGION_AHEAD];
 };
 
-/* Makes the context's, if it has none yet; without memory starts do without. */
+/* Makes the context's queue, if it has none yet. Without memory starts do without. */
 void gy_eager_queue_provide(struct gy_context *ctx);
 
 static inline struct gy_note *gy_eager_queue_at(struct gy_eager_queue *eager_queue, unsigned i)
@@ -37,7 +39,7 @@ static inline struct gy_note *gy_eager_queue_at(struct gy_eager_queue *eager_que
     return &eager_queue->note[(eager_queue->first + i) % GY_REGION_AHEAD];
 }
 
-/* May the exchange that has just been shown leave a note? Nothing is under way but those in the bundle. */
+/* True if the exchange that has just been published may leave an entry: only entries of the queue are in flight. */
 static inline bool gy_eager_queue_takes(const struct gyre_comm *comm)
 {
     const struct gy_context *ctx = comm->ctx;
@@ -47,15 +49,15 @@ static inline bool gy_eager_queue_takes(const struct gyre_comm *comm)
             (ctx->active == 1 && ctx->active_first == &eager_queue->request && eager_queue->request.comm == comm));
 }
 
-/* `request` is its owner's, open. */
+/* Adds an entry. `request` is its owner's and open. */
 void gy_eager_queue_add(const struct gy_exchange *it, struct gyre_request *request, bool canonical);
-/* What the oldest takes is in its output. */
+/* Completes the oldest entry, whose output is written. */
 void gy_eager_queue_complete(struct gy_eager_queue *eager_queue);
-/* The oldest waits for `rank`. */
+/* The oldest entry waits for `rank`. */
 void gy_eager_queue_miss(struct gy_eager_queue *eager_queue, int rank);
-/* Its request has just left the lists, with `status`: so do all that are in it. */
+/* Completes all entries with `status`: the queue's request has just left the lists. */
 void gy_eager_queue_end(struct gy_eager_queue *eager_queue, gyre_status status);
-/* What is kept there for calls alike (call_cache.h) is about to be replaced: notes that use it take it along. */
+/* The cache entry that holds `kind` (call_cache.h) is about to be replaced: queue entries that use it copy it. */
 void gy_eager_queue_keep(struct gy_eager_queue *eager_queue, const struct gy_exchange_kind *kind);
 
 #endif

@@ -1,4 +1,4 @@
-/* A call becomes a direct exchange, and that a request where it has to wait. */
+/* A call becomes an eager exchange, and the exchange a request if it has to wait. */
 #include "collectives/call/call_cache.h"
 #include "collectives/call/eager_fit.h"
 #include "collectives/call/eager_internal.h"
@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* The plan of the choice, by which peers may go: false without memory for it. */
+/* True if the plan of the choice exists, which peers may use; false without memory for it. */
 static bool has_plan(struct gyre_comm *comm, enum gy_collective collective)
 {
     enum gy_algorithm algorithm = (enum gy_algorithm)comm->eager[collective].algorithm;
@@ -28,7 +28,8 @@ struct gyre_request *gy_request_adopt(const struct gy_exchange *it, bool begun)
 {
     struct gyre_comm *comm = it->comm;
     struct gyre_request *r = gy_request_opened(comm);
-    /* In two: of more at once compilers make a string instruction, which takes longer than all the rest of this. */
+    /* Cleared in two parts: for a larger block compilers emit a string instruction, which takes longer than the rest
+     * of this function. */
     memset(&r->eager_next, 0, offsetof(struct gyre_request, offer) - offsetof(struct gyre_request, eager_next));
     r->offer = (struct gy_offer){0};
     r->plan = comm->plans[it->shape->collective][it->shape->algorithm];

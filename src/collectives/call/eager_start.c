@@ -1,4 +1,4 @@
-/* Starts of short vectors that are exchanged directly: eager_call.c has the picture. */
+/* Starts of short vectors by the eager exchange: eager_call.c describes them. */
 #include "collectives/call/eager_start.h"
 
 #include "collectives/call/eager_fit.h"
@@ -11,7 +11,7 @@
 
 #define GY_EAGER_EXPECTED 3
 
-/* Has it come? What is no match is left to the request's turns. */
+/* True if the peer's contribution has arrived. A mismatch is left to the request's progress. */
 static inline bool has_come_from(const struct gy_exchange *it, int peer)
 {
     gy_span_expect(gy_exchange_expected(it, peer));
@@ -26,21 +26,21 @@ static __attribute__((noinline)) bool has_come_from_all(const struct gy_exchange
     return true;
 }
 
-/* Everything that a start waits for, which has just shown its own part? */
+/* True if all that a start waits for has arrived. The start has just published its own part. */
 static inline bool has_come(const struct gy_exchange *it)
 {
     const struct gy_ranks awaited = it->kind->awaited;
     return gy_ranks_is_one(awaited) ? has_come_from(it, awaited.first) : has_come_from_all(it);
 }
 
-/* A start that has nothing before it and nothing to wait for; its request is over. False: it has to wait. */
+/* Completes a start that has nothing before it and nothing to wait for. Returns false if it has to wait. */
 static inline __attribute__((always_inline)) bool end_at_once(const struct gy_exchange *it, bool canonical,
                                                               struct gyre_page_record *record)
 {
     struct gyre_comm *comm = it->comm;
     if (comm->ctx->active_first)
         return false;
-    const uint32_t saved = enter_mode(it); /* before it looks: reading the mode waits for what has been looked at */
+    const uint32_t saved = enter_mode(it); /* before the flags are read: reading the mode waits for loads in flight */
     if (!has_come(it)) {
         if (it->kind->kernel)
             gy_fp_leave_unused(saved);
@@ -53,12 +53,12 @@ static inline __attribute__((always_inline)) bool end_at_once(const struct gy_ex
     return true;
 }
 
-/* All of a start but its request. True: that was all, it is over. Compiled for each form, as exchange() is. */
+/* A start without its request. Returns true if it is complete. Compiled once per form, as exchange() is. */
 static inline __attribute__((always_inline)) bool begin_as(struct gy_exchange *it, struct gy_call_signature *shape,
                                                            bool canonical, bool *shown_p, const enum form form)
 {
     struct gyre_comm *comm = it->comm;
-    /* Those before it may well be over by now, and room is to be made for this one. */
+    /* The exchanges before this one may be complete by now, which makes room for it. */
     if (comm->inline_started - comm->inline_done >= GY_REGION_AHEAD && comm->region_first && comm->region_first->eager)
         comm->ctx->up->advance(comm->region_first);
     it->number = ++comm->inline_started;
@@ -92,13 +92,13 @@ static inline __attribute__((always_inline)) bool begin(struct gy_exchange *it, 
                                : begin_longer(it, shape, canonical, shown_p);
 }
 
-/* What a start has shown, or could not yet, waits in the queue. */
+/* Queues a request that a start has published, or could not publish yet. */
 static void wait_in_queue(struct gyre_request *r)
 {
     if (r->comm->arrived < r->shape.sequence)
         gy_request_publish_signature(r->comm);
     if (!r->previous)
-        gy_request_note_beginning(r); /* those behind it when they are the first */
+        gy_request_note_beginning(r); /* the requests behind it do so when they become the first */
 }
 
 static void end_start(const struct gy_exchange *it)
@@ -133,7 +133,7 @@ bool gy_eager_restart(struct gyre_request *r)
     bool shown;
     bool plain = r->operation.op < GYRE_PREMUL_SUM && !comm->verify && !comm->attributes.uniform &&
                  gy_recorder_is_full(&comm->recorder);
-    if (!r->eager || !plain) /* what was one the last time is one */
+    if (!r->eager || !plain) /* what was eager at the last start is eager now */
         return false;
     it->number = comm->inline_started + 1;
     gy_exchange_fetch_owned(it, gy_exchange_owned(it));
@@ -154,7 +154,7 @@ bool gy_eager_start(struct gyre_comm *comm, const struct gy_call *call, struct g
 {
     struct gy_call_signature shape;
     struct gy_exchange_kind kind;
-    if (comm->size < 2) /* alone there is no queue, and nothing to wait for */
+    if (comm->size < 2) /* a rank alone has no queue and waits for no peer */
         return false;
     if (!gy_eager_is_plain(comm, call) || !gy_eager_is_open(comm, call) ||
         !gy_eager_find_kind(comm, call, &shape, &kind))

@@ -1,12 +1,13 @@
-/* Starts of direct exchanges. */
+/* Starts of eager exchanges. */
 #ifndef GY_COLLECTIVES_CALL_EAGER_START_H
 #define GY_COLLECTIVES_CALL_EAGER_START_H
 
 #include "collectives/engine/request.h"
 
-/* A call that does not block, with a request that holds nothing; false: it takes the general path, and nothing has happened yet. */
+/* Starts a call that does not block, with a request that holds nothing. Returns false, with no effect, if the call
+ * takes the general path. */
 bool gy_eager_start(struct gyre_comm *comm, const struct gy_call *call, struct gyre_request **request_p);
-/* The same of one that has been such an exchange before. */
+/* Starts again a persistent request that has been such an exchange before. */
 bool gy_eager_restart(struct gyre_request *request);
 
 #endif

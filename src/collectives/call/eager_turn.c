@@ -1,4 +1,4 @@
-/* The turn of direct exchanges that wait: those at the head of the queue, and those in the bundle. */
+/* Progress of waiting eager exchanges: those at the head of the queue of requests, and those in the eager queue. */
 #include "collectives/call/eager_turn.h"
 
 #include "collectives/call/eager_internal.h"
@@ -18,7 +18,8 @@ void gy_eager_show(struct gyre_comm *comm)
         gy_slot_wake(comm);
 }
 
-/* The floating-point mode of those that a turn completes one after the other: reading it takes as long as adding a line up. */
+/* The floating-point mode of exchanges completed one after the other. Reading the mode takes as long as the sum of a
+ * line. */
 struct mode {
     bool entered;
     uint32_t saved;
@@ -31,7 +32,7 @@ static inline void leave_once(struct mode *mode)
     mode->entered = false;
 }
 
-/* For what takes this one. */
+/* Enters the mode of this exchange, unless it is in force. */
 static inline void enter_once(struct mode *mode, const struct gy_exchange *it)
 {
     if (!it->kind->kernel) {
@@ -42,7 +43,7 @@ static inline void enter_once(struct mode *mode, const struct gy_exchange *it)
     }
 }
 
-/* Rank p keeps it waiting, or has another one: then it is over. */
+/* Rank p is late, or makes another call: then the request is over. */
 static bool miss(struct gyre_request *r, int p, enum gy_answer answer)
 {
     gy_request_note_beginning(r);
@@ -50,7 +51,7 @@ static bool miss(struct gyre_request *r, int p, enum gy_answer answer)
     return answer == GY_NO;
 }
 
-/* Looks at what the exchange waits for, from *peer_p on; not YES: that is the one. */
+/* Polls the awaited ranks from *peer_p on. Unless the answer is YES, *peer_p is the rank that is missing or differs. */
 static inline enum gy_answer look_from(const struct gy_exchange *it, int *peer_p)
 {
     enum gy_answer answer = GY_YES;
@@ -60,7 +61,7 @@ static inline enum gy_answer look_from(const struct gy_exchange *it, int *peer_p
     return answer;
 }
 
-/* True: it is over, or has been found to be another one than a peer's. */
+/* Returns true if the exchange is complete, or differs from a peer's. */
 static bool advance(struct gyre_request *r, struct mode *mode)
 {
     const struct gy_exchange *it = &r->exchange;
@@ -81,7 +82,7 @@ static bool advance(struct gyre_request *r, struct mode *mode)
     return true;
 }
 
-/* The same of those in the eager queue, in their order. */
+/* The same for those in the eager queue, in their order. */
 static bool advance_queue(struct gy_eager_queue *eager_queue, struct mode *mode)
 {
     bool moved = false;

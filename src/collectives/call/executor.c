@@ -1,11 +1,11 @@
 /* The executor: moves the lanes of a request through its plan.
  *
- *        lane 0   send ──▶ send ──▶ send          each lane is a cursor (step, round, tile);
- *                   ▲        ▲                     an iteration starts when its needs are complete,
- *        lane 1   recv ──▶ recv ──▶ recv          and completes when its data has moved
+ *         lane 0   send ──▶ send ──▶ send          each lane is a cursor (step, round, tile);
+ *                    ▲        ▲                     an iteration starts when its needs are complete,
+ *         lane 1   recv ──▶ recv ──▶ recv          and completes when its data has moved
  *
- * Nothing here blocks: an iteration that cannot start is tried again at the next turn. A lane moves at most
- * GY_TILES_PER_PROGRESS tiles a turn, so that all requests of a context advance together. */
+ * Nothing here blocks: an iteration that cannot start is tried again at the next progress call. A lane moves at most
+ * GY_TILES_PER_PROGRESS tiles per call, so that all requests of a context advance together. */
 #include "collectives/call/executor.h"
 
 #include "collectives/engine/lane.h"
@@ -15,8 +15,8 @@
 
 #define GY_TILES_PER_PROGRESS 4
 
-/* A lane on regions with nothing left to do but to count does that at once: whoever waits for its last iteration need not wait
- * for this rank's next turns. */
+/* A lane on regions that has only to count does so at once: a peer that waits for its last iteration need not wait
+ * for the next progress of this rank. */
 static bool counts_only(struct gyre_request *r, int l, const struct gy_step *step)
 {
     struct gy_lane_state *lane = &r->lane[l];
@@ -31,11 +31,11 @@ static void run_local(struct gyre_request *r, int l)
 {
     const struct gy_step *step = &r->plan->step[r->lane[l].step];
     bool copies = step->kind == GY_PACK || step->kind == GY_UNPACK;
-    if (copies || !gy_slot_keeps_own(r)) /* the only one that such a plan has is of that block */
+    if (copies || !gy_slot_keeps_own(r)) /* the only copy in such a plan is that of this block */
         gy_lane_local(r, l);
 }
 
-/* One iteration of a step that completes at once, or a block that does without. */
+/* Runs one iteration of a step that completes at once, or pulls a block instead. */
 static bool immediate_step(struct gyre_request *r, int l)
 {
     struct gy_lane_state *lane = &r->lane[l];
@@ -47,7 +47,7 @@ static bool immediate_step(struct gyre_request *r, int l)
         return true;
     if (!counts_only(r, l, step) && !gy_needs_met(r, l, step, lane->lane_round, lane->tile))
         return false;
-    if (whole && gy_block_pull(r, step)) /* everyone is there by now: what they offer is taken before the first tile */
+    if (whole && gy_block_pull(r, step)) /* all ranks have arrived: what they expose is read before the first tile */
         return true;
     if (step->kind < GY_PUBLISH)
         run_local(r, l);
@@ -80,8 +80,8 @@ static bool lane_advance(struct gyre_request *r, int l)
     return moved;
 }
 
-/* A grant behind the tiles that this rank sends to the same peer would leave them idle for as long as those take: 42 ms for
- * a turn's 1 MiB at 200 Mbit/s. So long messages are granted before any are sent. */
+/* A grant queued behind the tiles that this rank sends to the same peer would leave the peer idle meanwhile: 42 ms
+ * for the 1 MiB of one progress call at 200 Mbit/s. So grants of long messages are sent before any tiles. */
 static void grant_first(struct gyre_request *r)
 {
     for (int l = 0; l < r->plan->lanes && !r->plan->shm; l++) {
@@ -94,7 +94,7 @@ static void grant_first(struct gyre_request *r)
     }
 }
 
-/* Every lane has a turn. *over_p: all that there is to do here is done. */
+/* Progresses every lane. *over_p: this rank's part is complete. */
 bool gy_lanes_progress(struct gyre_request *r, bool *over_p)
 {
     bool moved = false, finished = true;

@@ -4,9 +4,9 @@
 
 #include "collectives/engine/request.h"
 
-/* Moves the lanes of one that is no direct exchange; returns true if anything moved. */
+/* Moves the lanes of a request that is no eager exchange. Returns true if anything moved. */
 bool gy_request_advance(struct gyre_request *request);
-/* A turn of its lanes alone; *over_p: all that there is to do here is done. */
+/* Progresses the lanes alone. *over_p: this rank's part is complete. */
 bool gy_lanes_progress(struct gyre_request *request, bool *over_p);
 
 #endif

@@ -1,4 +1,4 @@
-/* A request is made, launched, started again, and collected. */
+/* Requests: made, launched, started again, collected. */
 #include "collectives/call/launch.h"
 
 #include <string.h>
@@ -28,19 +28,19 @@ static struct gyre_request *request_take(struct gy_context *ctx)
             ctx->made = r;
         }
     }
-    if (r) /* the lanes are most of it: those that the plan has are cleared when it starts */
+    if (r) /* the lanes are most of the request: a start clears those of the plan */
         memset(r, 0, offsetof(struct gyre_request, lane));
     return r;
 }
 
-/* What the peers that came first have called: their early frames carry the shape. False: something else. */
+/* Checks the early frames of peers, which carry the shape of their call. Returns false if a shape differs. */
 static bool check_early(struct gyre_request *r)
 {
-    if (r->plan->shape.collective == GY_SEND_TO) /* what comes from the peer under this number is another message */
+    if (r->plan->shape.collective == GY_SEND_TO) /* the peer's frame of this number belongs to another message */
         return true;
     bool message = gy_is_point_to_point(r->plan->shape.collective);
     int first = message ? r->plan->shape.root : 0, end = message ? first + 1 : r->comm->size;
-    for (int peer = first; peer < end; peer++) { /* other peers number their messages alike */
+    for (int peer = first; peer < end; peer++) { /* other peers use the same message numbers */
         struct gy_channel *channel = r->comm->channels[peer];
         struct gy_stashed *early = channel ? gy_channel_any(channel, r->shape.sequence) : NULL;
         if (early && !gy_flow_fits(r, peer, &early->frame))
@@ -49,7 +49,7 @@ static bool check_early(struct gyre_request *r)
     return true;
 }
 
-/* The number of the operation: of the communicator, or of the messages between two ranks in one direction. */
+/* The number of the operation: counted per communicator, or per direction for messages between two ranks. */
 static uint64_t next_sequence(struct gyre_request *r)
 {
     enum gy_collective collective = r->plan->shape.collective;
@@ -66,14 +66,14 @@ void gy_request_enlist(struct gyre_request *r)
         gy_context_fail(r->comm->ctx);
 }
 
-/* From here on the others see it. */
+/* Launches a request: from here on the peers see it. */
 void gy_request_launch(struct gyre_request *r)
 {
     struct gyre_comm *comm = r->comm;
     struct gy_context *ctx = comm->ctx;
     r->shape.sequence = next_sequence(r);
     r->eager = r->plan->shm && gy_eager_fits(comm, &r->shape, r->element);
-    if (r->eager) { /* now: the numbers are in the order of the launches, which is the same everywhere */
+    if (r->eager) { /* now: numbers are in the order of the launches, the same everywhere */
         r->kind = gy_exchange_kind_of(comm, &r->shape, r->element);
         r->exchange = gy_exchange_of(comm, &r->kind, &r->shape, ++comm->inline_started, r->input, r->output);
         r->eager_next = r->kind.awaited.first;
@@ -90,20 +90,20 @@ void gy_request_launch(struct gyre_request *r)
     if (r->staged.memory)
         gy_prepare_stage(r);
     gy_mapped_offer(r);
-    if (comm->ended.status != GYRE_SUCCESS) /* while this call looked for a shorter way */
+    if (comm->ended.status != GYRE_SUCCESS) /* the communicator ended while this call looked for a shorter path */
         r->phase = GY_DETACHES;
     if (comm->verify || comm->attributes.uniform)
         ctx->up->launched(r);
     gy_request_list(r);
     if (comm->region_reserved && !gy_is_point_to_point(r->plan->shape.collective))
         gy_request_publish_signature(comm);
-    if (!check_early(r)) /* now: the next turn would take those frames for what they are not */
+    if (!check_early(r)) /* now: the next progress would take those frames for this operation's */
         gy_context_fail(ctx);
     if (r->eager && !ctx->closed)
         gy_eager_show(comm);
     if (!r->complete && !ctx->closed && !(gy_request_is_linked(r) && ctx->active - ctx->queued > GY_AT_ONCE))
         ctx->up->advance(r);
-    if (!r->complete) /* a thread that sleeps has not armed itself for this one */
+    if (!r->complete) /* a sleeping thread has not armed a wake-up for this request */
         gy_progress_wake(ctx);
 }
 
@@ -139,7 +139,7 @@ gyre_status gy_request_keep(struct gyre_comm *comm, const struct gy_call *call, 
         return status;
     struct gyre_request *r = *request_p;
     r->persistent = true;
-    (void)gy_recorder_provide(&comm->recorder); /* its starts allocate nothing */
+    (void)gy_recorder_provide(&comm->recorder); /* so that its starts allocate nothing */
     gy_request_set_complete(r, GYRE_SUCCESS);
     return GYRE_SUCCESS;
 }

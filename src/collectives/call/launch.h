@@ -6,14 +6,15 @@
 
 /* Starts a collective; the arguments have been checked. Never blocks. */
 gyre_status gy_request_start(struct gyre_comm *comm, const struct gy_call *call, struct gyre_request **request_p);
-/* A request that is started, and completes, any number of times; allocates all that it will need. */
+/* Makes a persistent request, which is started and completed any number of times. Allocates all that it needs. */
 gyre_status gy_request_keep(struct gyre_comm *comm, const struct gy_call *call, struct gyre_request **request_p);
-/* It is not under way. */
+/* Starts a persistent request that is not in flight. */
 void gy_request_restart(struct gyre_request *request);
-/* One with all that it needs, which is not started. */
+/* Makes a request with all that it needs, without a start. */
 gyre_status gy_request_make(struct gyre_comm *comm, const struct gy_call *call, struct gyre_request **request_p);
 void gy_request_launch(struct gyre_request *request);
-/* One that has its numbers and its record, and has been shown, becomes an active request, with its lanes where they are. */
+/* Makes an active request of one that has its numbers and its record and has been published. Its lanes keep their
+ * places. */
 void gy_request_enlist(struct gyre_request *request);
 
 #endif

@@ -3,7 +3,7 @@
 #define GY_COLLECTIVES_CALL_PATH_H
 
 enum gy_path {
-    GY_PATH_NONE, /* in the call cache: it keeps nothing */
+    GY_PATH_NONE, /* in the call cache: the entry is empty */
     GY_PATH_MESSAGE,
     GY_PATH_LINK_EXCHANGE,
     GY_PATH_EAGER,

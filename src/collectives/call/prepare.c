@@ -1,5 +1,5 @@
-/* Before a request starts: the choice, the layout of its blocks, its plan, its buffers, its links. Everything that may
- * fail is here, so that a start fails before anybody has seen it, and so that a persistent request allocates once. */
+/* Before a request starts: the choice, the layout of its blocks, its plan, its buffers, its links. Everything that
+ * may fail is here, so that a start fails before a peer has seen it, and a persistent request allocates once. */
 #include <string.h>
 
 #include "collectives/call/call_cache.h"
@@ -17,7 +17,7 @@
 #include "core/log.h"
 #include "core/mem.h"
 
-/* Elements per tile: what both sides of every link, or all users of a region, compute alike. */
+/* Elements per tile. Both ends of every link, or all users of a region, compute the same number. */
 static size_t tile_elements(const struct gyre_request *r)
 {
     if (r->plan->shm)
@@ -49,8 +49,8 @@ static void give(struct gy_context *ctx, struct gy_buffer *buffer)
     *buffer = (struct gy_buffer){0};
 }
 
-/* A collective that writes where it has still to read needs the input aside: a block comes before the one whose
- * place it takes has left. */
+/* True if the input must be staged: the collective overwrites what it has still to read. A block arrives before the
+ * block in its place has been sent. */
 static bool needs_staging(const struct gyre_request *r)
 {
     bool in_place = r->user_input == r->user_output;
@@ -91,7 +91,8 @@ static size_t longest_operand(const struct gyre_request *r, int l)
     return longest;
 }
 
-/* Whether a step waits for a grant is decided by its length, what lands by its tiles, however short they are. */
+/* Prepares places for incoming data. A step's length decides whether it waits for a grant. Its tiles decide what
+ * lands, however short they are. */
 bool gy_prepare_landings(struct gyre_request *r)
 {
     for (int l = 0; l < r->plan->lanes; l++) {
@@ -103,8 +104,8 @@ bool gy_prepare_landings(struct gyre_request *r)
     return true;
 }
 
-/* Two ranks that swap vectors need scratch because the input is still being sent while the result is made, and may lie where
- * the output does: where it does not, that is the place. */
+/* Two ranks that swap vectors need scratch, because the input is still being sent while the result is made and may
+ * be the output. If it is not, the result is made in the output. */
 static bool makes_result_in_place(const struct gyre_request *r)
 {
     return r->plan->shape.algorithm == GY_RECURSIVE_DOUBLING && r->comm->size == 2 && r->input != r->output;
@@ -121,7 +122,7 @@ static bool take_scratch(struct gyre_request *r)
     r->slot_bytes = gy_scratch_slot(slot * r->element);
     if (!makes_result_in_place(r))
         return take(r->comm->ctx, &r->scratch, r->slot_bytes * (size_t)plan->scratch_slots);
-    r->scratch = (struct gy_buffer){.memory = r->output}; /* not the cache's: no bytes */
+    r->scratch = (struct gy_buffer){.memory = r->output}; /* no bytes: not to be returned to the buffer cache */
     return true;
 }
 
@@ -154,7 +155,7 @@ static gyre_status open_links(struct gyre_request *r)
         struct gy_link *link;
         int world = gy_group_world(&r->comm->group, step->peer);
         if (gy_context_link(r->comm->ctx, world, &link) != GYRE_SUCCESS) {
-            /* The others have entered and wait for this rank: they learn why it does not come. */
+            /* The peers have entered and wait for this rank: they learn why it does not enter. */
             struct gy_context *ctx = r->comm->ctx;
             gy_overlay_report(ctx->overlay, ctx->error.status, ctx->world->rank, ctx->error.text);
             return ctx->error.status;
@@ -209,7 +210,7 @@ static void lay_out(struct gy_layout *layout, size_t **table, const size_t *coun
     }
 }
 
-/* The user's lists are copied: they are its own again when the call returns. */
+/* Copies the user's lists, which belong to the user again when the call returns. */
 static bool lay_out_counts(struct gyre_request *r, const struct gy_call *call)
 {
     int size = r->comm->size;
@@ -221,7 +222,8 @@ static bool lay_out_counts(struct gyre_request *r, const struct gy_call *call)
     return true;
 }
 
-/* What the choice goes by: of lists of counts, which are the same everywhere but for all_to_all, the mean. */
+/* The bytes by which the choice is made. For lists of counts it is the mean: they are the same everywhere, except
+ * for all_to_all. */
 static size_t bytes_of(const struct gyre_comm *comm, const struct gy_call *call)
 {
     size_t count = call->count;
@@ -253,7 +255,7 @@ static gyre_status reserve_region(struct gyre_comm *comm)
         return GYRE_SUCCESS;
     gyre_status status = gy_segment_region_reserve(comm->ctx->segment, comm->region, &comm->error);
     comm->region_reserved = status == GYRE_SUCCESS;
-    if (comm->region_reserved) { /* without memory for these, calls take longer ways */
+    if (comm->region_reserved) { /* without memory for these, calls take longer paths */
         gy_eager_queue_provide(comm->ctx);
         gy_call_cache_provide(comm);
     }
@@ -294,11 +296,11 @@ void gy_prepare_end(struct gyre_request *r)
         gy_fp_leave(saved);
     }
     gy_operation_end(&operation, r->user_output, elements, r->comm->size);
-    if (r->dtype == GYRE_BOOL && r->comm->size == 1 && reduces(r) && !operation.made) /* no kernel has seen it */
+    if (r->dtype == GYRE_BOOL && r->comm->size == 1 && reduces(r) && !operation.made) /* no kernel has normalised it */
         gy_bool_normalize(r->user_output, elements);
 }
 
-/* In canonical order narrow floats travel between ranks as float32. What a region holds has been combined nowhere yet. */
+/* In canonical order narrow floats travel between ranks as float32. The contents of a region are not yet combined. */
 static void widen(struct gyre_request *r)
 {
     r->widened = r->canonical && reduces(r) && !r->plan->shm && r->comm->size > 1 && gy_operation_widens(&r->operation);
@@ -308,7 +310,7 @@ static void widen(struct gyre_request *r)
     r->element = sizeof(float);
 }
 
-/* What does not commute is combined in rank order, whatever the communicator promises. */
+/* An operation that does not commute is combined in rank order, whatever the communicator promises. */
 static enum gy_operand_order order_of(const struct gyre_comm *comm, const struct gy_call *call)
 {
     const struct gy_op_made *made = gy_operations_find(&comm->ctx->operations, call->op);
@@ -331,7 +333,7 @@ void gy_prepare_undo(struct gyre_request *r)
     r->plan = NULL;
 }
 
-/* What is remembered of the choice is of the user's calls. */
+/* Chooses the algorithm. Only choices of the user's calls are remembered. */
 static gyre_status choose(struct gyre_comm *comm, const struct gy_call *call, size_t bytes,
                           enum gy_algorithm *algorithm_p)
 {
@@ -350,12 +352,12 @@ gyre_status gy_prepare(struct gyre_request *r, struct gyre_comm *comm, const str
 {
     enum gy_algorithm algorithm;
     size_t whole = bytes_of(comm, call);
-    comm->error.status = GYRE_SUCCESS; /* what an earlier call could not do is no failure of this one */
+    comm->error.status = GYRE_SUCCESS; /* failures of an earlier call do not count for this one */
     gyre_status status = choose(comm, call, whole, &algorithm);
     if (status != GYRE_SUCCESS)
         return status;
     struct gy_call_signature shape = gy_shape_of(call, algorithm, comm->size);
-    if (gy_is_point_to_point(call->collective)) { /* both ends show the same: the sender, and that it sends */
+    if (gy_is_point_to_point(call->collective)) { /* both ends publish the same shape: the sender, and that it sends */
         shape.collective = GY_SEND_TO;
         shape.root = (uint32_t)(call->collective == GY_SEND_TO ? comm->rank : call->root);
     }
@@ -398,7 +400,7 @@ void gy_request_recycle(struct gyre_request *r)
         r->given_up = r->collected = true;
         return;
     }
-    if (!r->comm) { /* its communicator has gone before it was collected */
+    if (!r->comm) { /* its communicator was freed before it was collected */
         gy_handle_remove(r, GY_HANDLE_REQUEST);
         gy_free(r);
         return;

@@ -1,4 +1,4 @@
-/* All that a request needs before it can start. */
+/* Prepares all that a request needs before it can start. */
 #ifndef GY_COLLECTIVES_CALL_PREPARE_H
 #define GY_COLLECTIVES_CALL_PREPARE_H
 
@@ -8,15 +8,16 @@
 gyre_status gy_prepare(struct gyre_request *request, struct gyre_comm *comm, const struct gy_call *call);
 void gy_prepare_fill(struct gyre_request *request, struct gyre_comm *comm, const struct gy_call *call,
                      const struct gy_call_signature *shape);
-/* A part of it, once plan, layouts and tile are there: a place on each lane for what it reduces, if that waits for grants. False:
- * there is no memory. */
+/* The part of gy_prepare that follows plan, layouts and tile: allocates a place on each lane for what it reduces, if
+ * that waits for grants. Returns false if out of memory. */
 bool gy_prepare_landings(struct gyre_request *request);
-/* At every start: the input aside, multiplied where the operation begins so. At the end: what the operation leaves. */
+/* stage: at every start, copies the input aside if needed, and premultiplies it where the operation begins so. end:
+ * leaves the result of the operation. */
 void gy_prepare_stage(struct gyre_request *request);
 void gy_prepare_end(struct gyre_request *request);
-/* Gives back what gy_prepare took. */
+/* Releases what gy_prepare took. */
 void gy_prepare_undo(struct gyre_request *request);
-/* Back to the free list, after completion; also after the end of the communicator. */
+/* Returns a request to the free list, after completion; also after the end of the communicator. */
 void gy_request_recycle(struct gyre_request *request);
 
 #endif

@@ -1,19 +1,20 @@
-/* Blocking calls over regions that have the context to themselves: the call does itself what is to be done, and becomes a
- * request that others see only when a peer keeps it waiting, or is found to go another way.
+/* Blocking calls over regions with nothing else in flight. The call does its own work. It becomes a visible request
+ * only if a peer blocks it, or if it turns out to take another path.
  *
- * Any plan (gy_shm_blocking_run): its lanes have their turns right here.
+ * Any plan (gy_shm_blocking_run): its lanes are progressed right here.
  *
- * A long all_reduce whose operands lie in memory of gyre_mem_alloc on every rank (gy_shm_blocking_call): one function without a plan,
- * and two lines of each peer's. Broadcasts and reductions to a root have a file of their own, shm_rooted_mapped.c.
+ * A long all_reduce whose operands lie in memory of gyre_mem_alloc on every rank (gy_shm_blocking_call): one
+ * function without a plan, which reads two lines of each peer. Broadcasts and reductions to a root are in
+ * shm_rooted_mapped.c.
  *
- *   rank i    entry: shape, where input and output lie ──▶ everyone
- *             everyone's entry ──▶ slice i of all inputs, reduced into all outputs        counter 1 of i ──▶ everyone
- *             everyone's counter 1 ──▶ over: nobody reads or writes my buffers any more
+ *   rank i    entry: shape, addresses of input and output ──▶ all ranks
+ *             entries of all ranks ──▶ slice i of all inputs, reduced into all outputs     counter 1 of i ──▶ all ranks
+ *             counter 1 of all ranks ──▶ complete: no peer reads or writes my buffers any more
  *
- * It is what the plan of direct_two_shot does where everyone offers both operands (zero_copy.h), without what has no use there:
- * nobody has slots to wait for, so of the counters only the one of the reduction is looked at. The others are written for
- * those who go by the plan, as a rank does that has other operands, has not found this way open, or is kept waiting: then the
- * request that was filled on the way goes on where this function stands. */
+ * This is the plan of direct_two_shot if every rank exposes both operands (zero_copy.h), without the parts that have
+ * no use there. No rank waits for slots, so only the reduction's counter is polled. The other counters are written
+ * for ranks that run the plan: those with other operands, those that have not found this path open, and those that a
+ * peer blocks. Their filled request then continues where this function stands. */
 #include <string.h>
 
 #include "collectives/call/call_cache.h"
@@ -33,10 +34,10 @@
 #include "collectives/shm/zero_copy.h"
 #include "core/clock.h"
 
-#define EARLY 2       /* calls ahead, whose entry is fetched for writing, as each has a line of its own */
+#define EARLY 2       /* calls ahead whose entries, each a line of its own, are prefetched for writing */
 #define GATHER_LANE 1 /* of the plan, and its counter */
 
-/* Out of line: room for a sentence is cleared, which takes longer than a call whose choice is known. */
+/* Out of line: the check clears room for an error message, which takes longer than a call whose choice is known. */
 static __attribute__((noinline)) bool would_be_chosen(const struct gyre_comm *comm, enum gy_collective collective,
                                                       size_t bytes, enum gy_algorithm algorithm)
 {
@@ -91,7 +92,7 @@ struct gy_entry *gy_shm_blocking_entry(const struct gyre_comm *comm, int rank, u
     return &comm->control[rank]->entry[sequence % GY_CALL_SIGNATURES];
 }
 
-/* All of this rank's counters but that of the reduction, or that one. */
+/* Sets all counters of this rank but the reduction's, or only that one. */
 static void count(struct gyre_comm *comm, bool reduced)
 {
     struct gy_region_control *mine = comm->control[comm->rank];
@@ -101,13 +102,13 @@ static void count(struct gyre_comm *comm, bool reduced)
     gy_slot_wake(comm);
 }
 
-/* Where the ranks have their operands. */
+/* The addresses of the ranks' operands. */
 struct operands {
     const unsigned char *input[GY_REGION_RANKS];
     unsigned char *output[GY_REGION_RANKS];
 };
 
-/* Everyone has entered this operation, and offers both. */
+/* Waits until every rank has entered this operation. Returns true if all of them expose both operands. */
 static bool all_offer(const struct gyre_request *r, struct gy_spin *spinning, struct operands *operands_p)
 {
     struct gyre_comm *comm = r->comm;
@@ -129,7 +130,7 @@ static bool all_offer(const struct gyre_request *r, struct gy_spin *spinning, st
     return true;
 }
 
-/* My slice of all inputs, into all outputs: into my own first, which is at hand. */
+/* Reduces my slice of all inputs into all outputs, my own first, which is cached here. */
 static void reduce(const struct gyre_request *r, const struct operands *operands)
 {
     const void *sources[GY_REGION_RANKS];
@@ -178,8 +179,9 @@ gyre_status gy_shm_blocking_go_on_from(struct gyre_request *r, int lane)
     return gy_shm_blocking_go_on(r);
 }
 
-/* Not everyone offers both. What is left of the plan is the reduction: this rank's operands lie open, so that it publishes nothing
- * and collects nothing, which the counters of those lanes have said. At the end it waits for everyone's counters. */
+/* Not every rank exposes both operands. Only the plan's reduction is left: this rank exposes its operands, so that
+ * it neither publishes nor collects, which the counters of those lanes say already. At the end it waits for the
+ * counters of all ranks. */
 static gyre_status go_on_reducing(struct gyre_request *r)
 {
     gy_request_rewind(r);
@@ -206,12 +208,12 @@ gyre_status gy_shm_blocking_end(struct gyre_request *r, struct gyre_page_record 
     return GYRE_SUCCESS;
 }
 
-/* From the arrival on. */
+/* Runs the call from its entry on. */
 static gyre_status run(struct gyre_request *r)
 {
     struct gyre_comm *comm = r->comm;
     gy_slot_begin(r);
-    count(comm, false); /* nobody reads my slots, nor I theirs */
+    count(comm, false); /* my slots have no reader, and I read no slots */
     struct gyre_page_record *record = gy_shm_blocking_note(r->comm, &r->shape, r->in.total * r->element);
     struct gy_spin spinning = gy_spin_of(comm->ctx), again = spinning;
     struct operands operands;
@@ -234,7 +236,7 @@ bool gy_shm_mapped_call(struct gyre_comm *comm, const struct gy_call *call, gyre
     struct gy_call_signature shape = gy_shape_of(call, GY_SHM_TWO_SHOT, comm->size);
     shape.sequence = ++comm->sequence;
     gy_signature_publish(comm, &shape, &offer);
-    for (int p = 0; p < comm->size && p < GY_EXPECTED_RANKS; p++) /* the rest while they travel */
+    for (int p = 0; p < comm->size && p < GY_EXPECTED_RANKS; p++) /* prefetch the other lines while the first travel */
         __builtin_prefetch(gy_shm_blocking_entry(comm, p, shape.sequence));
     struct gyre_request *r = gy_shm_blocking_fill(comm, call, comm->plans[GY_ALL_REDUCE][GY_SHM_TWO_SHOT]);
     r->shape = shape;
@@ -245,8 +247,9 @@ bool gy_shm_mapped_call(struct gyre_comm *comm, const struct gy_call *call, gyre
     return true;
 }
 
-/* Whatever is unusual is launched, and whatever is long enough for others to look for a sign of life. A broadcast of ranks with
- * cores of their own is, too: measured, a root that waits here for its readers slows them down by a tenth at 64 to 256 KiB. */
+/* True if the request may run here. Unusual ones are launched, and so are those long enough for peers to check this
+ * rank for progress. A broadcast of ranks with cores of their own is launched, too: measured, a root that waits here
+ * for its readers slows them down by a tenth at 64 to 256 KiB. */
 static bool runs_itself(const struct gyre_request *r)
 {
     const struct gyre_comm *comm = r->comm;
@@ -255,7 +258,7 @@ static bool runs_itself(const struct gyre_request *r)
            !gy_eager_fits(r->comm, &r->shape, r->element);
 }
 
-/* Of whom alone this rank takes something; −1: of nobody, or of more. */
+/* Returns the only rank from which this rank reads; -1: there is none, or more than one. */
 static int source_of(const struct gyre_request *r)
 {
     const struct gy_plan_shape *shape = &r->plan->shape;

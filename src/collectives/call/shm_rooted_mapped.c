@@ -1,15 +1,15 @@
-/* Blocking broadcasts and reductions to a root over regions, in which what is given is used where it lies (zero_copy.h): one
+/* Blocking broadcasts and reductions to a root over regions in which inputs are read in place (zero_copy.h): one
  * function without a plan.
  *
- *   who gives   entry: shape, where the input lies ──▶ who takes        (the root of a broadcast, all others in a reduction)
- *   who takes   entries of those who give ──▶ copies, or reduces, all of it into its output        its counters ──▶ who gives
- *   who gives   the counter of those who take ──▶ over: nobody reads my input any more
+ *   sender     entry: shape, address of the input ──▶ receivers  (senders: broadcast: root; reduction: all others)
+ *   receiver   entries of the senders ──▶ copies, or reduces, all of it into its output     its counters ──▶ senders
+ *   sender     the counters of the receivers ──▶ complete: no peer reads my input any more
  *
- * It is what the plan of direct_one_shot does where everyone who gives offers its input, without what has no use there: nobody
- * has slots to wait for, so that who gives counts at once, and of the counters only the one of the step that takes is looked
- * at. A rank that has nothing to offer goes through slots (shm_rooted_slots.c), and so does one that takes, unless it found offers
- * the last time; which way the others go is nothing to it. One that finds none here runs the plan where it stands; one that is
- * kept waiting goes on as the request that was filled on the way. */
+ * This is the plan of direct_one_shot if every sender exposes its input, without the parts that have no use there.
+ * No rank waits for slots, so a sender counts at once, and only the counter of the receiving step is polled. A rank
+ * with nothing to expose goes through slots (shm_rooted_slots.c). So does a receiver, unless it found exposed inputs
+ * the last time. Ranks choose independently of each other. A receiver that finds no exposed input here runs the plan
+ * from where it stands. A rank that a peer blocks continues as the request filled on the way. */
 #include "collectives/call/call_cache.h"
 #include "collectives/call/eager_call.h"
 #include "collectives/call/eager_fit.h"
@@ -44,7 +44,7 @@ static bool gives(const struct gyre_request *r)
     return is_root(r) == (r->plan->shape.collective == GY_BROADCAST);
 }
 
-/* Is the other one a rank that does what this one does not? */
+/* True if the other rank is on the opposite side: a receiver for a sender, a sender for a receiver. */
 static bool is_partner(const struct gyre_request *r, int rank)
 {
     return rank != r->comm->rank && (is_root(r) || rank == r->plan->shape.root);
@@ -74,7 +74,8 @@ static gyre_status give(struct gyre_request *r, struct gyre_page_record *record)
     return gy_shm_blocking_end(r, record);
 }
 
-/* Have all who give entered this operation, and offer their inputs; or not, and it goes through slots? */
+/* The state of the senders: all have entered this operation and expose their inputs; not all expose them, so that
+ * slots are used; one is late. */
 enum offers { ALL, NOT_ALL, LATE };
 
 static enum offers look_for_offers(const struct gyre_request *r)
@@ -124,7 +125,7 @@ static gyre_status take(struct gyre_request *r, struct gyre_page_record *record)
     return gy_shm_blocking_end(r, record);
 }
 
-/* What is written next, which the others have read. */
+/* Prefetches for writing the lines that are written next, which peers have read. */
 static void own_lines(const struct gyre_request *r)
 {
     const struct gyre_comm *comm = r->comm;
@@ -133,7 +134,7 @@ static void own_lines(const struct gyre_request *r)
         gy_line_own(&comm->control[comm->rank]->lane[GY_PUBLISH_COUNTER].progress);
 }
 
-/* By the plan's protocol with a request that is filled first, whoever offers what. */
+/* Runs the plan's protocol with a request that is filled first, whichever ranks expose their inputs. */
 static gyre_status by_offers(struct gyre_comm *comm, const struct gy_call *call, struct gy_plan *plan)
 {
     struct gyre_request *r = gy_shm_blocking_fill(comm, call, plan);
@@ -154,7 +155,7 @@ bool gy_shm_rooted_call(struct gyre_comm *comm, const struct gy_call *call, gyre
         return false;
     gy_tuner_begin(comm);
     bool may_stream = call->count * gy_dtype_bytes(call->dtype) >=
-                      GY_SHM_BLOCKING_MOST; /* past the caches: a plan looks at that */
+                      GY_SHM_BLOCKING_MOST; /* non-temporal stores: decided by the plan */
     enum gy_shm_variant variant = may_stream ? GY_SHM_MAP : gy_mapped_giving(comm, call);
     *status_p = variant == GY_SHM_MAP ? by_offers(comm, call, plan) : gy_shm_blocking_slots(comm, call, plan, variant);
     gy_tuner_end(comm, *status_p == GYRE_SUCCESS);

@@ -1,15 +1,16 @@
-/* Blocking broadcasts and reductions to a root through slots, between ranks with cores of their own: one function without a plan
- * under way and without a request.
+/* Blocking broadcasts and reductions to a root through slots, between ranks with cores of their own: one function,
+ * without a plan in flight and without a request.
  *
- *   who gives   entry: shape                                             (the root of a broadcast, all others in a reduction)
- *               tile t ──▶ its slot, when that is free; counter 0 ──▶ who takes
- *   who takes   entry: shape; counters of those who give ──▶ copies, or reduces, tile t into its output, counter of that ──▶ who gives
+ *   sender     entry: shape                                  (senders: root of a broadcast, all others in a reduction)
+ *              tile t ──▶ its slot, when that is free; counter 0 ──▶ receivers
+ *   receiver   entry: shape; counters of the senders ──▶ tile t, into its output, its counter ──▶ senders
  *
- * It is what the plan of direct_one_shot does where nobody offers its input (zero_copy.h): each rank decides alone that it goes this way,
- * since the others see the same either way. What can wait is done when the first tile has been shown, since somebody waits for that.
- * Tiles are counted by who takes them with one counter, and with the others when it needs no slot of this call any more: whoever
- * wants to use a slot again looks at one of these, whichever has counted before. A rank that is kept waiting becomes a request that
- * stands in its plan where this function stood; so does one that finds an offer where it expected none. */
+ * This is the plan of direct_one_shot if no rank exposes its input (zero_copy.h). Each rank chooses this path alone,
+ * since its peers see the same protocol either way. Whatever can wait is done after the first tile is published,
+ * since peers wait for that tile. A receiver counts tiles with one counter; it advances the others when it needs no
+ * slot of this call any more. A sender that reuses a slot reads one of these counters, whichever has counted before.
+ * A rank that a peer blocks becomes a request that stands in its plan where this function stood. So does a rank that
+ * finds an exposed input where it expected none. */
 #include <string.h>
 
 #include "collectives/call/prepare.h"
@@ -31,10 +32,10 @@ struct stream {
     const struct gy_call *call;
     struct gy_plan *plan;
     struct gy_call_signature shape;
-    struct gy_offer offer; /* of nothing, but how it is given */
+    struct gy_offer offer; /* exposes nothing; says how slots are written */
     size_t bytes, tile;
-    uint64_t base, tiles, done; /* counters before the call, tiles of it, those of them that this rank has done */
-    int lane;                   /* the counter of those who take */
+    uint64_t base, tiles, done; /* counters before the call, tiles of it, tiles done by this rank */
+    int lane;                   /* the receivers' counter */
     bool gives, claims, verified;
 };
 
@@ -48,14 +49,15 @@ static void count(const struct stream *it, int lane, uint64_t after)
     atomic_store_explicit(&it->comm->control[it->comm->rank]->lane[lane].progress, after, memory_order_release);
 }
 
-/* The counters of what this rank has no part in, when it reads no slot any more: whoever wants to use one again may look at any. */
+/* Advances the counters in which this rank has no part, once it reads no slot any more: a sender may poll any of
+ * them before it reuses a slot. */
 static void count_the_rest(const struct stream *it)
 {
     int busy = it->gives ? GY_PUBLISH_COUNTER : it->lane;
     for (int lane = 0; lane < GY_REGION_LANES; lane++)
         if (lane != busy)
             count(it, lane, it->base + it->tiles);
-    gy_slot_wake(it->comm); /* who waits for one of these may have gone to sleep since the last tile */
+    gy_slot_wake(it->comm); /* a rank that waits for one of these may sleep since the last tile */
 }
 
 static bool takes_from(const struct stream *it, int rank)
@@ -63,7 +65,7 @@ static bool takes_from(const struct stream *it, int rank)
     return rank != it->comm->rank && (it->shape.collective == GY_REDUCE_TO || rank == (int)it->shape.root);
 }
 
-/* In the plan, where this function stands. */
+/* Continues in the plan, where this function stands. */
 static gyre_status go_on(const struct stream *it)
 {
     struct gyre_request *r = gy_shm_blocking_fill(it->comm, it->call, it->plan);
@@ -90,7 +92,7 @@ static gyre_status go_on(const struct stream *it)
     return gy_shm_blocking_go_on(r);
 }
 
-/* Everyone has read what this rank's next tile takes the place of. */
+/* Waits until the slot of this rank's next tile is free: all ranks have read its old tile. */
 static bool is_free(struct stream *it, struct gy_spin *spinning)
 {
     struct gyre_comm *comm = it->comm;
@@ -132,7 +134,7 @@ static bool give(struct stream *it, struct gyre_page_record **record_p)
             show_tile(it);
             count(it, GY_PUBLISH_COUNTER, it->base + it->done + 1);
         }
-        if (it->done == 0) /* while the others take it */
+        if (it->done == 0) /* while the peers read it */
             *record_p = gy_shm_blocking_note(it->comm, &it->shape, it->bytes);
         if (!free)
             return false;
@@ -141,7 +143,7 @@ static bool give(struct stream *it, struct gyre_page_record **record_p)
     return true;
 }
 
-/* Has everyone who gives shown so many tiles? */
+/* Waits until every sender has published that many tiles. Returns false if one is late. */
 static bool is_shown(const struct stream *it, uint64_t tiles, struct gy_spin *spinning)
 {
     for (int p = 0; p < it->comm->size; p++)
@@ -151,7 +153,7 @@ static bool is_shown(const struct stream *it, uint64_t tiles, struct gy_spin *sp
     return true;
 }
 
-/* They have come: do they make the same call, and does nobody offer anything instead? */
+/* True if the senders, which have arrived, make the same call and expose no input instead. */
 static bool is_as_expected(struct stream *it)
 {
     for (int p = 0; p < it->comm->size; p++) {
@@ -207,7 +209,7 @@ static bool take(struct stream *it, struct gyre_page_record **record_p)
     struct gy_spin spinning = gy_spin_of(it->comm->ctx);
     const struct gy_operation operation = {.dtype = it->call->dtype, .op = it->call->op};
     *record_p = gy_shm_blocking_note(it->comm, &it->shape, it->bytes);
-    count(it, GY_PUBLISH_COUNTER, it->base + it->tiles); /* nobody waits for that before he uses a slot again */
+    count(it, GY_PUBLISH_COUNTER, it->base + it->tiles); /* polled only before a slot is used again */
     if (!is_shown(it, 1, &spinning) || !is_as_expected(it))
         return false;
     for (; it->done < it->tiles; it->done++) {
@@ -224,7 +226,7 @@ static bool take(struct stream *it, struct gyre_page_record **record_p)
     return true;
 }
 
-/* What is left for the root of a broadcast, and the counters. */
+/* Finishes a root of a broadcast or a sender of a reduction: the counters, and the root's own output. */
 static void give_the_rest(const struct stream *it)
 {
     count_the_rest(it);
