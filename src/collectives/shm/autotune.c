@@ -1,4 +1,4 @@
-/* autotune.h says what is tried, and why so. */
+/* The shared-memory tuner: autotune.h says what is tried, and why. */
 #include "collectives/shm/autotune.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@ _Static_assert(GY_COLLECTIVES <= GY_TUNER_KINDS && GY_TUNER_OCTAVES * 2 <= 32 &&
 _Static_assert(GY_TUNE_DECISIONS == GY_TUNER_QUESTIONS, "a word each");
 
 static const struct {
-    int tuner, least; /* how many there are; the first octave ends at twice two to the power of it */
+    int tuner, least; /* number of variants; the first octave ends at 2 * 2^least bytes */
 } questions[GY_TUNE_DECISIONS] = {
     [GY_TUNE_INPUT] = {4, 13},   /* 8 KiB */
     [GY_TUNE_PUBLISH] = {3, 12}, /* 4 KiB */
@@ -21,14 +21,14 @@ static const struct {
     [GY_TUNE_EXCHANGE] = {2, 20},
 };
 
-/* How a trial goes, for calls of a size. */
+/* The terms of a measurement phase, by size of the call. */
 struct terms {
-    uint32_t first;      /* calls before the first one: what a program does once it need not wait for */
-    uint32_t samples;    /* calls by each way */
-    uint32_t left_out;   /* of them: they touch things for the first time, and who gives may be a call ahead */
-    uint32_t pause;      /* calls between two trials, at least, */
+    uint32_t first;      /* calls before the first phase: a program's set-up is not worth measuring */
+    uint32_t samples;    /* calls per variant */
+    uint32_t left_out;   /* calls of those not counted: first touches, and a sender that may be a call ahead */
+    uint32_t pause;      /* calls between two phases, at least, */
     uint32_t long_pause; /* and at most */
-    uint32_t others;     /* of other sizes, or by another way, after which a trial is given up: its own do not come */
+    uint32_t others;     /* calls of other sizes or by other variants, after which a phase is abandoned */
 };
 
 /* Each short exchange has another place, each call of a few tiles has other slots, a longer one has them all. */
@@ -38,21 +38,22 @@ static const struct terms of_shortest = {8, 12, GY_REGION_LINES, 512, 4096, 64},
 
 #define LONG_BYTES ((size_t)1 << 20)
 #define LONGEST_BYTES ((size_t)8 << 20)
-#define COST 200 /* times what a trial loses by the slower ways lies between it and the next, within the limits above */
-#define BETTER_PERCENT 95  /* of the time of the way in use: below, the quickest takes its place */
-#define CLEARLY_PERCENT 85 /* the same where ranks share cores */
-/* Of the time of the quickest. A way that has taken more is far behind: a neighbour's first trial of long calls does without. */
+#define COST 200 /* the pause after a phase is this many times its loss by slower variants, within these limits */
+#define BETTER_PERCENT 95  /* of the time of the variant in use: below this, the fastest replaces it */
+#define CLEARLY_PERCENT 85 /* the same if ranks share cores */
+/* Of the time of the fastest. A variant above this is far behind: the first phase of a neighbouring octave of long
+ * calls skips it. */
 #define BEHIND_PERCENT 150
-#define HOPELESS_PERCENT 200 /* after a call that has taken more the next way is tried, */
-#define COLD_PERCENT 300     /* after one of the first calls of short ones if it has taken more than this */
-#define COLD_CALLS 2         /* short calls of a way that may take anything */
-#define NEIGHBOURS 2         /* octaves that far apart are */
+#define HOPELESS_PERCENT 200 /* after a call above this, the next variant is tried, */
+#define COLD_PERCENT 300     /* after one of the first calls of short ones, if it is above this */
+#define COLD_CALLS 2         /* short calls of a variant that may take any time */
+#define NEIGHBOURS 2         /* distance in octaves of neighbours */
 
-/* Between trials the way in use is watched: of short calls every so-manieth. */
+/* Between phases the variant in use is watched: of short calls, each of this many. */
 #define WATCHED_EACH 8
-#define LATE_PERCENT 150 /* of its time in the trial, scaled by the size: so much more is late, */
-#define LATE_CALLS 8     /* and so many late ones, one after the other, begin a trial */
-#define CALM_LEAST 8     /* the part of the least pause that lies between the first such trial and the next */
+#define LATE_PERCENT 150 /* of its time in the phase, scaled by size: above this, a call is late */
+#define LATE_CALLS 8     /* this many consecutive late calls begin a phase */
+#define CALM_LEAST 8     /* divides the least pause into the one between the first such phase and the next */
 
 static const struct terms *terms_of(size_t bytes)
 {
@@ -62,7 +63,8 @@ static const struct terms *terms_of(size_t bytes)
                                       : &of_short;
 }
 
-/* The times of a trial say what calls of about its size take. Where ranks share cores the others' turns are in them. */
+/* The times of a phase predict calls of about its size. If ranks share cores, they include time slices of other
+ * ranks. */
 static bool is_watched(const struct gy_tuner_entry *choice, size_t bytes)
 {
     if (!choice->judged || choice->oversubscribed || bytes < choice->bytes / 2 || bytes / 2 > choice->bytes)
@@ -107,18 +109,18 @@ static bool is_skipped(const struct gy_tuner_entry *choice, int w)
     return choice->skipped >> w & 1;
 }
 
-/* In calls of the way in use. */
+/* Returns the pause in calls of the variant in use. */
 static uint32_t pause_after(const struct gy_tuner_entry *choice, int tuner)
 {
     const struct terms *terms = terms_of(choice->bytes);
-    uint64_t used = (uint64_t)choice->least[choice->used] + 1 /* no clock is that fine */, lost = 0;
+    uint64_t used = (uint64_t)choice->least[choice->used] + 1 /* the clock may read 0 */, lost = 0;
     for (int w = 0; w < tuner; w++)
         lost += choice->least[w] > used ? (choice->least[w] - used) * choice->seen[w] : 0;
     uint64_t pause = lost * COST / used;
     return pause < terms->pause ? terms->pause : pause > terms->long_pause ? terms->long_pause : (uint32_t)pause;
 }
 
-/* Has it taken more than so many hundredths of the quickest call of the trial? */
+/* True if the time exceeds `percent` of the fastest call of the phase. */
 static bool exceeds(uint32_t time, const struct gy_tuner_entry *choice, uint64_t percent)
 {
     uint32_t quickest = UINT32_MAX;
@@ -127,7 +129,7 @@ static bool exceeds(uint32_t time, const struct gy_tuner_entry *choice, uint64_t
     return (uint64_t)time * 100 > quickest * percent;
 }
 
-/* The way in use is never far behind: one as quick as it would take its place. */
+/* Ends a phase. The variant in use is never far behind: otherwise the fastest replaces it. */
 static void judge(struct gy_tuner_entry *choice, int tuner)
 {
     int quickest = choice->used;
@@ -144,7 +146,7 @@ static void judge(struct gy_tuner_entry *choice, int tuner)
     end_trial(choice);
 }
 
-/* Of so many ways. The one in use has been the first. */
+/* Moves on to the next of `tuner` variants. The one in use was the first. */
 static void try_next(struct gy_tuner_entry *choice, int tuner)
 {
     do
@@ -168,7 +170,8 @@ int gy_tuner_discard(struct gy_tuner_entry *choice)
     return now(choice);
 }
 
-/* Of the way's calls that count the one of this number. The second quickest among oversubscribed ranks, as far as there are two. */
+/* Records the time of counted call `number` of variant w. Among oversubscribed ranks the second fastest counts, once
+ * there are two. */
 static void count_call(struct gy_tuner_entry *choice, int w, uint32_t number, uint32_t time)
 {
     uint32_t first = choice->first[w];
@@ -181,8 +184,9 @@ static void count_call(struct gy_tuner_entry *choice, int w, uint32_t number, ui
         choice->least[w] = time;
 }
 
-/* A watched call. What takes half as long again as it did when it was chosen is compared with the others at once: they may not have
- * become slower. Each such trial doubles the number of calls that lie between it and the next one. */
+/* Records a watched call. If calls take half as long again as when the variant was chosen, a phase begins at once:
+ * the other variants may not have become slower. Each such phase doubles the number of calls between it and the next
+ * one. */
 static void watch(struct gy_tuner_entry *choice, size_t bytes, int went, uint32_t time)
 {
     const struct terms *terms = terms_of(bytes);
@@ -198,7 +202,7 @@ static void watch(struct gy_tuner_entry *choice, size_t bytes, int went, uint32_
     begin_trial(choice, bytes);
 }
 
-/* Further calls by this way would be a loss. The first ones of short calls may find nothing in the caches. */
+/* True if further calls by this variant would be a loss. The first short calls may find nothing in the caches. */
 static bool is_hopeless(const struct gy_tuner_entry *choice, const struct terms *terms, int went, uint32_t time)
 {
     if (choice->oversubscribed)
@@ -229,7 +233,7 @@ int gy_tuner_record(struct gy_tuner_entry *choice, int tuner, size_t bytes, int 
     return now(choice);
 }
 
-/* The octave nearest to this one that has been judged, the shorter of two; -1: none. */
+/* Returns the nearest octave with an outcome, the shorter of two; -1: none. */
 static int nearest_judged(const struct gy_tuner_entry *octaves, int octave)
 {
     for (int far = 0; far < GY_TUNER_OCTAVES; far++) {
@@ -260,12 +264,12 @@ static int octave_of(enum gy_tune_decision decision, size_t bytes)
     return octave;
 }
 
-/* Of what a question is. */
+/* What a decision depends on. */
 struct asked {
     enum gy_collective collective;
     int root;
     size_t bytes;
-    bool told; /* by the giver: how it has gone; otherwise as the verdict says */
+    bool told; /* true: the sender's entry shows the variant; false: the outcome does */
 };
 
 static int judge_of(const struct gyre_comm *comm, const struct asked *it)
@@ -279,7 +283,7 @@ static int judge_of(const struct gyre_comm *comm, const struct asked *it)
     }
 }
 
-/* A rank that gives to the judge. */
+/* Returns a rank that sends to the arbiter. */
 static int source_of(const struct gyre_comm *comm, const struct asked *it)
 {
     if (it->collective == GY_BROADCAST || it->collective == GY_SCATTER_FROM)
@@ -287,7 +291,7 @@ static int source_of(const struct gyre_comm *comm, const struct asked *it)
     return (judge_of(comm, it) + 1) % comm->size;
 }
 
-/* Where ranks share cores nothing is claimed: that has not been measured. */
+/* If ranks share cores, write-prefetched slots are not tried: they have not been measured there. */
 static int ways_of(const struct gyre_comm *comm, enum gy_tune_decision decision)
 {
     int all = questions[decision].tuner;
@@ -300,8 +304,8 @@ static int verdict_of(const struct gyre_comm *comm, enum gy_tune_decision decisi
     return (int)(atomic_load_explicit(verdict, memory_order_relaxed) >> (2 * octave_of(decision, it->bytes)) & 3);
 }
 
-/* Of an octave, made at the first question: a communicator that is used little keeps no place for all of them. NULL: out of
- * memory; the call is not counted then. */
+/* Returns the entry of an octave. The octaves are allocated at the first decision, since a communicator that is used
+ * little needs few of them. NULL: out of memory; the call is then not counted. */
 static struct gy_tuner_entry *way_of(struct gyre_comm *comm, enum gy_tune_decision decision, const struct asked *it)
 {
     struct gy_tuner_entry **octaves = &comm->tuner.choice[decision][it->collective];
@@ -310,7 +314,7 @@ static struct gy_tuner_entry *way_of(struct gyre_comm *comm, enum gy_tune_decisi
     return *octaves ? *octaves + octave_of(decision, it->bytes) : NULL;
 }
 
-/* Counts the call if this rank is its judge. Returns the way. */
+/* Counts the call if this rank is its arbiter. Returns the variant. */
 static int ask(struct gyre_comm *comm, enum gy_tune_decision decision, const struct asked *it)
 {
     if (comm->size < 2)
@@ -340,8 +344,8 @@ static struct asked asked_of(const struct gyre_request *r, size_t bytes, bool to
     return (struct asked){.collective = shape->collective, .root = shape->root, .bytes = bytes, .told = told};
 }
 
-/* Between the number of a way and what it is. Reading all operands on every rank saves an all_reduce one meeting, and reads them
- * twice. */
+/* Converts between a variant's number and the variant. If every rank reads all operands, an all_reduce saves one
+ * synchronisation and reads each operand twice. */
 static int sent_ahead(int collective, int choice)
 {
     return collective == GY_ALL_REDUCE && choice < 2 ? 1 - choice : choice;
@@ -363,7 +367,7 @@ enum gy_shm_variant gy_tuner_rooted(struct gyre_comm *comm, const struct gy_call
         return GY_SHM_MAP;
     comm->tuner.mapped = false;
     int choice = open ? ask(comm, GY_TUNE_INPUT, &it) : GY_SHM_SLOT + ask(comm, GY_TUNE_PUBLISH, &it);
-    return choice == GY_SHM_MAP ? GY_SHM_SLOT : (enum gy_shm_variant)choice; /* the verdict has changed just now */
+    return choice == GY_SHM_MAP ? GY_SHM_SLOT : (enum gy_shm_variant)choice; /* the outcome has just changed */
 }
 
 enum gy_shm_variant gy_tuner_publish(struct gyre_request *r)
@@ -373,8 +377,8 @@ enum gy_shm_variant gy_tuner_publish(struct gyre_request *r)
     return (enum gy_shm_variant)(GY_SHM_SLOT + ask(r->comm, GY_TUNE_PUBLISH, &it));
 }
 
-/* Nobody is more than one exchange ahead of its judge, or four where ranks share cores, so what the verdict says here has come so, but
- * for the first of its way. */
+/* A rank is at most one exchange ahead of its arbiter, or four if ranks share cores. So the outcome read here is the
+ * variant of the contribution, except for the first of a new variant. */
 enum gy_shm_variant gy_tuner_exchange(struct gyre_comm *comm, const struct gy_call_signature *shape, size_t bytes)
 {
     const struct asked it = {
@@ -394,8 +398,8 @@ void gy_tuner_begin(struct gyre_comm *comm)
     comm->tuner.measured = NULL;
 }
 
-/* How the giver's input has come is in its entry, unless it has gone far ahead; it may also lie in memory of gyre, where a choice
- * was made only if the call said so. -1: that cannot be told. */
+/* Returns how the sender's input has come, which its entry shows unless the sender is far ahead. The input may also
+ * lie in memory of gyre, where a choice was made only if the call said so. -1: unknown. */
 static int has_come(const struct gyre_comm *comm)
 {
     const struct gy_entry *entry = &comm->control[comm->tuner.source]->entry[comm->sequence % GY_CALL_SIGNATURES];

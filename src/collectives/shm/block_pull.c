@@ -1,5 +1,6 @@
-/* block_pull.h says what is taken, and why so. From the next rank on, so that not everyone reads the same one at the same time: the
- * kernel counts the readers of every page, in lines that travel between the cores. */
+/* block_pull.h says what is pulled, and why. A rank starts with the rank after it, so that ranks do not all read the
+ * same one at the same time: the kernel counts the readers of every page, in cache lines that travel between the
+ * cores. */
 #include "collectives/shm/block_pull.h"
 
 #include <string.h>
@@ -8,9 +9,9 @@
 #include "collectives/engine/lane.h"
 #include "collectives/shm/zero_copy.h"
 
-#define PIECE ((size_t)1 << 20) /* bytes in one go: peers, clocks and other requests want to be looked at meanwhile */
+#define PIECE ((size_t)1 << 20) /* bytes per piece: peers, clocks and other requests need progress in between */
 
-/* Where a rank's block lies in what it offers, and where it goes. */
+/* Where a rank's block lies in its exposed buffer, and its destination. */
 struct block {
     unsigned char *to;
     size_t from, bytes;

@@ -1,4 +1,4 @@
-/* The exchange itself: eager.h says why it is right. */
+/* The eager exchange: eager.h says why it is right. */
 #include "collectives/shm/eager.h"
 
 #include <string.h>
@@ -6,22 +6,22 @@
 #include "collectives/engine/call_check.h"
 #include "collectives/schedule/reduction_order.h"
 
-/* Where the processor can push: bytes of a vector that is pushed out of this core's cache, and of one for whose successor the
- * place is fetched for writing. Of more, both keep the readers waiting, but where they are done together: the lines of a vector
- * that a root gives or takes, and of one that all give each other, up to these. */
+/* If the processor can push: sizes of a vector that is pushed out of this core's cache, and of one whose successor's
+ * place is prefetched for writing. For longer vectors each of the two delays the readers, unless both are done
+ * together: for vectors that a root sends or receives, and those that all ranks send, up to these sizes. */
 #define GY_PUSHED 1024
 #define GY_PREPARED 2048
 #define GY_TOGETHER_ROOTED 8192
 #define GY_TOGETHER 4096
-/* Bytes up to which what will be written is fetched when the call begins; of more, the lines are asked for twice as often as they travel.
- * Where the processor can push that is the flag's line alone. Where it cannot, it is the vector's lines, and the flag's up to a few of
- * them: while more are written, a reader who is there already takes it away again. And bytes that a reader asks for together with the
- * flag. */
+/* Bytes up to which the lines to be written are prefetched when the call begins; beyond, lines are requested twice
+ * as often as they travel. If the processor can push, only the flag's line is prefetched. Otherwise the vector's
+ * lines are, and the flag's for a few lines of payload: while more are written, a reader that polls already takes it
+ * away again. GY_EXPECTED: bytes that a reader requests together with the flag. */
 #define GY_OWNED 2048
 #define GY_OWNED_FLAG 256
 #define GY_EXPECTED 512
-/* Bytes of a contribution up to which it is claimed without asking, where it is known what is best; and those that a rank then reads
- * are GY_CLAIMED_LEAST. */
+/* Bytes of a contribution up to which it is write-prefetched without measurement, if that is known to be best. It is
+ * if a rank reads at least GY_CLAIMED_LEAST bytes of it. */
 #define GY_CLAIMED_MOST 4096
 
 _Static_assert(GY_REGION_VECTOR < 1 << 20 && GY_REGION_RANKS < 1 << 12, "counts and roots fit the shape word");
@@ -29,7 +29,7 @@ _Static_assert(GY_COLLECTIVES <= 16 && GY_DTYPES <= 16, "and so do collectives a
 
 #define SEQUENCE_MASK UINT64_C(0xffff)
 
-/* All that two ranks must agree on but the sequence number: no two shapes of direct exchanges share a word. */
+/* All that two ranks must agree on but the sequence number: no two shapes of eager exchanges share a word. */
 static uint64_t word_of(const struct gy_call_signature *shape)
 {
     return (uint64_t)(shape->root & 0xfff) << 36 | (uint64_t)shape->op << 28 | (uint64_t)(shape->dtype & 15) << 24 |
@@ -47,7 +47,7 @@ size_t gy_exchange_blocks(const struct gyre_comm *comm, unsigned collective)
     }
 }
 
-/* Is this rank's contribution read by others, and is there one? Else the buffers may be NULL. */
+/* True if other ranks read a contribution of this rank. Otherwise the buffers may be NULL. */
 static bool gives(const struct gyre_comm *comm, const struct gy_call_signature *shape)
 {
     if (shape->count == 0)
@@ -81,17 +81,17 @@ static bool together(const struct gy_exchange *it)
     return it->kind->bytes > GY_PREPARED && it->kind->bytes <= GY_TOGETHER;
 }
 
-/* Is its vector pushed, or its successor's place prepared, as vectors up to `most` bytes are? */
+/* True if the vector is pushed, or its successor's place prepared: those up to `most` bytes are. */
 static bool worth_pushing(const struct gy_exchange *it, size_t most)
 {
     return gy_line_can_hand_over() && it->kind->bytes > GY_REGION_INLINE && !it->nontemporal && it->kind->gives &&
            (it->kind->bytes <= most || together(it));
 }
 
-/* So many bytes of the contribution, from one on, in its place as exchange `number`. */
+/* Handles `bytes` bytes of the contribution, from offset `from`, in its place as exchange `number`. */
 typedef void (*part_func)(const struct gy_exchange *it, uint64_t number, size_t from, size_t bytes);
 
-/* What others read of a contribution: a block for every rank without this one's own, which it takes from its input. */
+/* Applies func to what others read of a contribution: all blocks but this rank's own, which it reads from its input. */
 static inline void each_part(const struct gy_exchange *it, uint64_t number, part_func func)
 {
     size_t mine = (size_t)it->comm->rank * it->kind->block;
@@ -103,13 +103,14 @@ static inline void each_part(const struct gy_exchange *it, uint64_t number, part
     func(it, number, mine + it->kind->block, it->kind->bytes - mine - it->kind->block);
 }
 
-/* Where this rank's block of an all_gather belongs. */
+/* This rank's block of an all_gather's output. */
 static unsigned char *own_block(const struct gy_exchange *it)
 {
     return it->output + (size_t)it->comm->rank * it->kind->block;
 }
 
-/* Where lines of a slot are waited for, as where they are neither claimed nor past the caches, two passes are quicker than one. */
+/* If lines of a slot are waited for, because they are neither write-prefetched nor non-temporal, two passes are
+ * faster than one. */
 bool gy_exchange_keeps(const struct gy_exchange *it)
 {
     return it->shape->collective == GY_ALL_GATHER && (it->nontemporal || it->claims) && it->input != own_block(it);
@@ -191,7 +192,7 @@ struct gy_owned gy_exchange_owned_longer(const struct gy_exchange *it)
     if (it->kind->bytes <= GY_REGION_INLINE)
         return (struct gy_owned){.flag = true, .beside = true};
     size_t shown = it->kind->bytes -
-                   (it->kind->bytes == it->kind->block ? 0 : it->kind->block); /* my own block is not */
+                   (it->kind->bytes == it->kind->block ? 0 : it->kind->block); /* my own block is not published */
     bool pushed = gy_line_can_hand_over();
     return (struct gy_owned){.flag = shown <= (pushed ? GY_OWNED : GY_OWNED_FLAG),
                              .vector = shown <= GY_OWNED && !pushed};
@@ -216,7 +217,7 @@ void gy_exchange_own_vector(struct gyre_comm *comm, const struct gy_call *call)
     gy_exchange_fetch_owned(&it, gy_exchange_owned(&it));
 }
 
-/* Does this rank read anything of a peer's contribution? */
+/* True if this rank reads anything of a peer's contribution. */
 static bool reads(const struct gy_exchange *it, int peer)
 {
     const struct gy_ranks needed = gy_exchange_needs(it->comm, it->shape->collective, (int)it->shape->root);
@@ -237,7 +238,7 @@ struct gy_span gy_exchange_expected_apart(const struct gy_exchange *it, int peer
     return (struct gy_span){place + skip, it->kind->block};
 }
 
-/* Operations with a root may have waited for nobody here: then they are compared as well. */
+/* False if earlier calls are still to be compared: an operation with a root may have waited for no rank here. */
 static bool all_compared(const struct gyre_comm *comm, uint64_t sequence)
 {
     const struct gy_call_signature *before =
@@ -256,7 +257,7 @@ enum gy_answer gy_exchange_compare(const struct gy_exchange *it, int peer)
     return same ? GY_YES : GY_NOT_YET;
 }
 
-/* The peer has shown exchange `number`, of which this rank may have taken nothing: has it meant the same? */
+/* The peer has published exchange `number`, of which this rank may have read nothing: compares the signatures. */
 static enum gy_answer compare(struct gyre_comm *comm, int peer, uint64_t number)
 {
     struct gy_region_control *theirs = comm->control[peer];
@@ -267,7 +268,7 @@ static enum gy_answer compare(struct gyre_comm *comm, int peer, uint64_t number)
     bool entered = atomic_load_explicit(&theirs->entered, memory_order_acquire) >= sequence;
     if (!gy_signature_compare(comm, sequence, peer))
         return GY_NO;
-    return entered ? GY_YES : GY_NOT_YET; /* entered, and nothing found: it has been written over since */
+    return entered ? GY_YES : GY_NOT_YET; /* entered, but the signature has been overwritten since */
 }
 
 enum gy_answer gy_exchange_make_room(const struct gy_exchange *it, uint64_t ahead, int *peer_p)
@@ -288,7 +289,7 @@ enum gy_answer gy_exchange_make_room(const struct gy_exchange *it, uint64_t ahea
     return GY_YES;
 }
 
-/* Does no other rank read what this one does of a peer's vector? */
+/* True if no other rank reads what this one reads of a peer's vector. */
 static bool reads_alone(const struct gy_exchange *it)
 {
     unsigned collective = it->shape->collective;
@@ -296,7 +297,7 @@ static bool reads_alone(const struct gy_exchange *it)
            (collective != GY_ALL_REDUCE && collective != GY_ALL_GATHER && collective != GY_BROADCAST);
 }
 
-/* So many bytes of rank p's contribution, from one on. */
+/* Bytes of rank p's contribution, from offset `from`. */
 static const unsigned char *shown(const struct gy_exchange *it, int p, size_t from, size_t bytes)
 {
     const unsigned char *place = gy_exchange_payload(it, p, it->number) + from;
@@ -305,13 +306,13 @@ static const unsigned char *shown(const struct gy_exchange *it, int p, size_t fr
     return place;
 }
 
-/* By one kernel and no more. */
+/* Reduces all operands by one kernel call. */
 static void reduce_at_once(const struct gy_exchange *it, const void *const *sources)
 {
     it->kind->kernel((char *)it->output, NULL, sources, it->comm->size, it->kind->block, 0);
 }
 
-/* The ranks' operands of a reduction, from byte `skip` of the vector on. */
+/* Reduces the ranks' operands, from byte `skip` of the vector on. */
 static void reduce(const struct gy_exchange *it, const struct gy_operation *operation, bool canonical, size_t skip)
 {
     const void *sources[GY_REGION_RANKS];
@@ -330,7 +331,7 @@ static void copy_plain(void *dst, const void *src, size_t bytes)
     gy_copy(dst, src, bytes);
 }
 
-/* Block `from` of rank p's contribution to block `to` of the output; my own may be in its place. */
+/* Copies block `from` of rank p's contribution to block `to` of the output; this rank's own may be in place. */
 static void copy(const struct gy_exchange *it, int p, int from, int to)
 {
     size_t place = (size_t)from * it->kind->block;
@@ -357,7 +358,7 @@ static void take_block(const struct gy_exchange *it, const struct gy_operation *
     reduce(it, operation, canonical, (size_t)it->comm->rank * it->kind->block);
 }
 
-/* A vector of two ranks, without what that takes of more. */
+/* Reduces a vector of two ranks, without the general case's extra work. */
 static void take_pair(const struct gy_exchange *it, const struct gy_operation *operation, bool canonical)
 {
     int me = it->comm->rank, other = 1 - me;
@@ -417,7 +418,7 @@ static gy_take_func take_of(const struct gyre_comm *comm, const struct gy_call_s
     }
 }
 
-/* A rank alone has one operand, which no kernel takes. */
+/* A rank alone has one operand, which no kernel accepts. */
 static gy_reduce_kernel kernel_of(const struct gyre_comm *comm, const struct gy_call_signature *shape)
 {
     bool reduces = shape->collective == GY_ALL_REDUCE || shape->collective == GY_REDUCE_SCATTER ||
@@ -425,7 +426,7 @@ static gy_reduce_kernel kernel_of(const struct gyre_comm *comm, const struct gy_
     return reduces && comm->size > 1 && shape->op < GY_OPS ? gy_reduction(shape->dtype, shape->op) : NULL;
 }
 
-/* Without a rank that is the first or last of them: of two, one is left. */
+/* Removes a rank that is the first or last of them: of two ranks, one is left. */
 static struct gy_ranks without_end(struct gy_ranks ranks, int rank)
 {
     if (ranks.first == rank && ranks.end > rank)

@@ -1,29 +1,32 @@
-/* A direct exchange of short vectors over regions: everyone shows its contribution, waits for everyone's, and takes what the
- * collective gives it. Exchanges have numbers, in the order of their launches, which is the same on every rank.
+/* The eager exchange of short vectors over regions: every rank publishes its contribution, waits for all
+ * contributions, and reads what the collective gives it. Exchanges are numbered in the order of their launches,
+ * which is the same on every rank.
  *
- *   rank 0   line[k mod 2A]:  | k | shape | payload |  (or vector)  ──▶ everyone loads everyone's line until it says k,
- *   rank 1   line[k mod 2A]:  | k | shape | payload |  (or vector)      then takes what it needs, in rank order
+ *   rank 0   line[k mod 2A]:  | k | shape | payload |  (or vector)  ──▶ each rank loads each line until it says k,
+ *   rank 1   line[k mod 2A]:  | k | shape | payload |  (or vector)      then reads what it needs, in rank order
  *
- * Up to GY_REGION_INLINE bytes lie beside the flag, up to GY_REGION_VECTOR in a place behind. It gives the bits of the
- * direct plans: operands are combined in rank order, or in the canonical tree.
+ * Up to GY_REGION_INLINE bytes lie beside the flag, up to GY_REGION_VECTOR in a place behind. The result has the
+ * bits of the direct plans: operands are combined in rank order, or in the canonical tree.
  *
- * Where ranks share cores, a rank waits for those alone of whom it takes something, in a barrier for everyone: the root of a
- * broadcast goes on when it has shown its vector, and so do the others in a reduction to a root. So it makes several calls before
- * it makes room for the next one, instead of changing places in each. Ranks with cores of their own wait for everyone, since it is
- * sooner to look at a line that is written now than to fetch, before the next call, the one by which a peer said that it had come
- * so far. It is nothing to a rank which way the others go.
+ * If ranks share cores, a rank waits only for those whose data it reads, and in a barrier for all ranks. The root of
+ * a broadcast continues when it has published its vector, and so do the senders of a reduction to a root. So a rank
+ * makes several calls per time slice, instead of one. Ranks with cores of their own wait for all ranks: polling a
+ * line that is written now is faster than fetching, before the next call, the line that shows a peer's position.
+ * Ranks choose between the two independently.
  *
- * Up to A = GY_REGION_AHEAD exchanges are shown before the first of them is complete, so that their lines travel together, and they
- * are completed in the order of their numbers. So who has shown k has completed k - A, and reads nothing up to it any more. There
- * are 2A places, and k is shown when everyone has been seen to have shown k - A, who all have then completed k - 2A, whose place
- * it gets: a rank is A ahead of the slowest at most. A vector of more than GY_REGION_SHORT bytes is shown when all before it is
- * complete here and shown everywhere, and nothing behind it before it is complete itself: that is the same with A = 1, so that
- * two places are enough.
+ * Up to A = GY_REGION_AHEAD exchanges are published before the first of them is complete, so that their lines travel
+ * together. They complete in the order of their numbers. So a rank that has published k has completed k - A, and
+ * reads nothing up to it any more. There are 2A places. A rank publishes k when it has seen all ranks publish k - A:
+ * they have then completed k - 2A, whose place k takes. So a rank is at most A ahead of the slowest. A vector of
+ * more than GY_REGION_SHORT bytes is published when all exchanges before it are complete here and published
+ * everywhere. No exchange behind it is published before it is complete. This is the same protocol with A = 1, so two
+ * places are enough.
  *
- * A line is fetched for writing by the call that writes it, and no earlier: a peer that is there before looks at the copy that it
- * has still in its own cache, which costs nobody anything until the line is written. Fetched ahead, it would have to be given back
- * to who looks, and be fetched again. So an exchange takes a line's way twice at most: away from who has read it, and to it again;
- * what lies on other lines is asked for at every look, so that it comes together with the flag. */
+ * A line is prefetched for writing by the call that writes it, and no earlier. A peer that is early polls the copy
+ * in its own cache, at no cost until the line is written. If it were prefetched earlier, the poll would take it
+ * back, and it would be fetched again. So a cache line is transferred at most twice per exchange: invalidated in the
+ * reader, then read again. Data on other lines is prefetched at every poll, so that it arrives together with the
+ * flag. */
 #ifndef GY_COLLECTIVES_SHM_EAGER_H
 #define GY_COLLECTIVES_SHM_EAGER_H
 
@@ -31,11 +34,11 @@
 #include "core/line.h"
 
 #define GY_EXPECTED_RANKS 8
-#define GY_SEQUENCE_SHIFT 48   /* in the word that tells shapes apart: its last 16 bits are above */
-#define GY_EAGER_FIRST_LINE 48 /* bytes of a payload that are there when the flag is */
+#define GY_SEQUENCE_SHIFT 48   /* in the shape word: the last 16 bits of the sequence number are above it */
+#define GY_EAGER_FIRST_LINE 48 /* bytes of a payload that arrive with the flag */
 
-/* Field by field, as its places were written: what is read together that was written apart waits until that has left the core,
- * behind lines that peers hold. */
+/* Assigns field by field. A wide load from recent narrow stores cannot be store-forwarded and stalls until those
+ * stores retire, behind lines that peers hold. */
 static inline void gy_exchange_set(struct gy_exchange *it, struct gyre_comm *comm, const struct gy_exchange_kind *kind,
                                    const struct gy_call_signature *shape, uint64_t number, const void *input,
                                    void *output)
@@ -63,9 +66,10 @@ static inline struct gy_exchange gy_exchange_of(struct gyre_comm *comm, const st
                                 .output = output};
 }
 
-/* Is it asked how this one is given best, and if not, is it claimed? Of contributions of 4 KiB and more the clock is asked, but between
- * two ranks with cores of their own, where claims gain at every distance of the cores, of longer ones only: shorter ones are claimed
- * when a rank reads so much that it pays. */
+/* asks: true if the tuner decides how this one is published. Otherwise it may be write-prefetched. The tuner decides
+ * for contributions of 4 KiB and more. Between two ranks with cores of their own, write-prefetching gains at every
+ * distance of the cores, so the tuner decides for longer ones only: shorter ones are write-prefetched when a rank
+ * reads enough that it pays. */
 #define GY_ASKED_LEAST 4096 /* bytes of a contribution */
 bool gy_exchange_is_known_best(const struct gy_exchange *it);
 static inline bool gy_exchange_asks(const struct gy_exchange *it)
@@ -73,34 +77,34 @@ static inline bool gy_exchange_asks(const struct gy_exchange *it)
     return it->kind->bytes >= GY_ASKED_LEAST && !gy_exchange_is_known_best(it);
 }
 bool gy_exchange_claims(const struct gy_exchange *it);
-/* Bytes of a contribution below which neither is, in whatever collective. */
+/* Bytes of a contribution below which neither is done, in any collective. */
 #define GY_CLAIMED_LEAST 2048
 
-/* How many times `count` elements a contribution has. */
+/* Returns the contribution's size in units of `count` elements. */
 size_t gy_exchange_blocks(const struct gyre_comm *comm, unsigned collective);
-/* The peer has shown it, or has shown what makes room for it: does it mean the same? NOT_YET: it has not, or something else, and it
- * has not written yet what. NO: the world has been told. */
+/* The answer to whether a peer, which has published the exchange or what makes room for it, makes the same call.
+ * NOT_YET: it has not published it, or its call differs and is not written yet. NO: the mismatch has been reported. */
 enum gy_answer { GY_YES, GY_NO, GY_NOT_YET };
-/* Is there a place for it? Who does not let it have one comes out in *peer_p. Most often that is known already. */
+/* Returns whether there is a place for the exchange; *peer_p: the rank that prevents it. Most often that is known
+ * already. */
 enum gy_answer gy_exchange_make_room(const struct gy_exchange *it, uint64_t ahead, int *peer_p);
 static inline enum gy_answer gy_exchange_room(const struct gy_exchange *it, int *peer_p)
 {
     uint64_t ahead = it->kind->bytes > GY_REGION_SHORT ? 1 : GY_REGION_AHEAD;
     return it->comm->inline_seen + ahead >= it->number ? GY_YES : gy_exchange_make_room(it, ahead, peer_p);
 }
-/* Does its own block of the output, which is not there yet, go there in the pass that shows it? To be asked when it is known how
- * that is written. */
+/* True if publishing should also copy this rank's block to the output (out-of-place all_gather). Call after choosing
+ * the store kind. */
 bool gy_exchange_keeps(const struct gy_exchange *it);
-/* Does it pay to look at peers when its own vector has left, and no sooner? They are about as far as this rank, and a look takes away
- * lines that are being written. */
+/* True if peers should be polled only after this rank's own vector has been published. They are about as far as this
+ * rank, and a poll takes away lines that are being written. */
 bool gy_exchange_leaves_first(const struct gy_exchange *it);
-/* There is. Who may sleep is woken by the caller. */
+/* Publishes the contribution; there is a place. The caller wakes sleeping ranks. */
 void gy_exchange_publish(const struct gy_exchange *it);
-static inline void gy_exchange_publish_line(const struct gy_exchange *it); /* of one that lies beside its flag */
-void gy_exchange_publish_plain(
-    const struct gy_exchange *it); /* of a longer one, of whose ways of being given there is one */
-/* What this rank reads of a peer's contribution, where asking for it at every look lets it come together with the flag; no bytes
- * where it does not, or where it lies beside the flag. */
+static inline void gy_exchange_publish_line(const struct gy_exchange *it); /* one beside its flag */
+void gy_exchange_publish_plain(const struct gy_exchange *it);              /* a longer one with a single variant */
+/* The bytes of a peer's contribution that this rank reads and that, prefetched at every poll, arrive together with
+ * the flag. Empty if there is no gain, or if they lie beside the flag. */
 struct gy_span {
     const unsigned char *first;
     size_t bytes;
@@ -118,8 +122,8 @@ static inline void gy_span_expect(struct gy_span span)
         gy_line_expect(span.first + at);
     gy_line_expect(span.first + span.bytes - 1);
 }
-/* Where the processor can push: the next one is likely to be like this one, and the place of its vector is fetched for writing
- * while this one's peers are waited for. */
+/* If the processor can push: the next exchange is likely to equal this one, so the place of its vector is prefetched
+ * for writing while this one's peers are awaited. */
 void gy_exchange_prepare(const struct gy_exchange *it);
 
 static inline bool gy_exchange_published(const struct gyre_comm *comm, int peer, uint64_t number)
@@ -133,7 +137,7 @@ static inline struct gy_operation gy_exchange_operation(const struct gy_exchange
     return (struct gy_operation){.dtype = (gyre_dtype)it->shape->dtype, .op = (gyre_op)it->shape->op};
 }
 
-/* Where a rank shows its contribution to exchange `number`. */
+/* The place of a rank's contribution to exchange `number`. */
 static inline unsigned char *gy_exchange_payload(const struct gy_exchange *it, int rank, uint64_t number)
 {
     struct gy_region_control *control = it->comm->control[rank];
@@ -154,7 +158,7 @@ static inline struct gy_pair gy_exchange_pair(const struct gy_exchange *it)
     return pair;
 }
 
-/* What the peer has shown of it, as a word, and so what this rank shows. */
+/* The shape word that the peer publishes if its call is the same, and that this rank publishes. */
 static inline uint64_t gy_exchange_word(const struct gy_exchange *it)
 {
     return it->shape->sequence << GY_SEQUENCE_SHIFT | it->kind->word;
@@ -175,14 +179,15 @@ static inline void gy_exchange_publish_line(const struct gy_exchange *it)
 }
 
 enum gy_answer gy_exchange_compare(const struct gy_exchange *it, int peer);
-/* Does the peer mean the same? Most often one word says so, and those before it have been compared. */
+/* Returns whether the peer makes the same call. Most often the shape word shows it, and earlier calls have been
+ * compared. */
 static inline enum gy_answer gy_exchange_verify(const struct gy_exchange *it, int peer)
 {
     const struct gyre_comm *comm = it->comm;
     bool same = comm->control[peer]->line[it->number % GY_REGION_LINES].shape == gy_exchange_word(it);
     return same && comm->compared + 1 == it->shape->sequence ? GY_YES : gy_exchange_compare(it, peer);
 }
-/* Both at once: has the peer shown it, and does it mean the same? */
+/* Both checks at once: the peer has published the exchange, and its call is the same. */
 static inline enum gy_answer gy_exchange_look(const struct gy_exchange *it, int peer)
 {
     const struct gyre_comm *comm = it->comm;
@@ -192,13 +197,13 @@ static inline enum gy_answer gy_exchange_look(const struct gy_exchange *it, int 
     bool same = line->shape == gy_exchange_word(it) && comm->compared + 1 == it->shape->sequence;
     return same ? GY_YES : gy_exchange_compare(it, peer);
 }
-/* eager_call.c: the whole of one that this rank has found its call to be, from the numbers on, which go into *shape, that the exchange points
- * to. Nothing else is under way, and there is an idle request. */
+/* In eager_call.c: runs an exchange that this rank's call has been found to be. Assigns the numbers, which go into
+ * *shape, to which the exchange points. Nothing else is in flight, and there is an idle request. */
 gyre_status gy_eager_exchange(struct gy_exchange *it, struct gy_call_signature *shape);
-/* The same of a start, beside whatever is under way, with other ranks than this one. */
+/* The same for a start, beside whatever is in flight, with ranks other than this one. */
 struct gyre_request *gy_eager_begin(struct gy_exchange *it, struct gy_call_signature *shape);
 
-/* Those of whom this rank takes something, or learns that they have come; of all, itself is one. */
+/* The ranks whose data or arrival this rank needs; "all" includes this rank. */
 static inline struct gy_ranks gy_exchange_needs(const struct gyre_comm *comm, unsigned collective, int root)
 {
     const struct gy_ranks all = {0, comm->size}, none = {0, 0}, one = {root, root + 1};
@@ -211,7 +216,7 @@ static inline struct gy_ranks gy_exchange_needs(const struct gyre_comm *comm, un
     }
 }
 
-/* Those for whom this rank waits, likewise. */
+/* The ranks for which this rank waits; "all" includes this rank. */
 static inline struct gy_ranks gy_exchange_awaits(const struct gyre_comm *comm, unsigned collective, int root)
 {
     return comm->ctx->oversubscribed ? gy_exchange_needs(comm, collective, root) : (struct gy_ranks){0, comm->size};
@@ -224,13 +229,14 @@ static inline void gy_exchange_expect_from(const struct gyre_comm *comm, int pee
         gy_line_expect(&lines[(comm->inline_done + next) % GY_REGION_LINES]);
 }
 
-/* One, and so it is not this rank. */
+/* True for a single rank, which is not this one. */
 static inline bool gy_ranks_is_one(struct gy_ranks ranks)
 {
     return ranks.end - ranks.first == 1;
 }
 
-/* The lines of those that are awaited in the next exchanges: where peers have been faster, what they have published comes meanwhile. */
+/* Prefetches the lines of the ranks awaited in the next exchanges: if peers were faster, their data travels
+ * meanwhile. */
 static inline void gy_exchange_expect_next(const struct gyre_comm *comm, struct gy_ranks awaited, uint64_t exchanges)
 {
     if (gy_ranks_is_one(awaited)) {
@@ -247,21 +253,21 @@ static inline void gy_exchange_expect_of(const struct gyre_comm *comm, struct gy
     gy_exchange_expect_next(comm, awaited, 1);
 }
 
-/* A call begins, and may well be a direct exchange; nothing of it has been checked yet. */
+/* A call begins that may well be an eager exchange; nothing of it has been checked yet. */
 static inline bool gy_exchange_may_begin(const struct gyre_comm *comm, const struct gy_call *call)
 {
     return comm->region_reserved && call->root >= 0 && call->root < comm->size;
 }
 
-/* Lines that the call does not look at are left to those who write them. */
+/* Lines that the call does not read are left to their writers. */
 static inline void gy_exchange_expect(const struct gyre_comm *comm, const struct gy_call *call)
 {
     if (gy_exchange_may_begin(comm, call))
         gy_exchange_expect_of(comm, gy_exchange_awaits(comm, call->collective, call->root));
 }
 
-/* What a call fetches for writing when it begins: the flag's line, the one beside it that has the rest of the payload, the vector's
- * place. */
+/* What a call prefetches for writing when it begins: the flag's line, the one beside it with the rest of the
+ * payload, the vector's place. */
 struct gy_owned {
     bool flag, beside, vector;
 };
@@ -278,14 +284,14 @@ static inline void gy_exchange_fetch_owned(const struct gy_exchange *it, struct 
     const struct gy_region_line *line = &it->mine->line[it->number % GY_REGION_LINES];
     if (owned.vector)
         gy_exchange_fetch_place(it);
-    if (owned.flag) /* the first to be written of two, the last of more */
+    if (owned.flag) /* the first line written of two, the last of more */
         gy_line_own(line);
     if (owned.beside)
         gy_line_own(line->payload + GY_EAGER_FIRST_LINE);
 }
 
-/* What the call will write there, at its very beginning: a peer that is there already looks at it, and having it back takes as long
- * as looking at the call. Out of line what lies elsewhere than the flag. */
+/* Prefetches the lines that the call will write, at its very beginning. An early peer polls them, and getting a line
+ * back takes as long as the checks of the call. Lines other than the flag's are handled out of line. */
 void gy_exchange_own_vector(struct gyre_comm *comm, const struct gy_call *call);
 static inline void gy_exchange_own(struct gyre_comm *comm, const struct gy_call *call)
 {

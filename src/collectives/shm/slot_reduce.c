@@ -1,8 +1,8 @@
-/* Reductions over shared regions, tile by tile: what a tile is made of, from where, and to where.
+/* Reductions over shared regions, tile by tile: the sources and destinations of a tile.
  *
- *   slots of ranks that show what is theirs ─┐
- *   memory that a rank offers, mapped here ───┼─ one pass ──▶ output, others' outputs, result slot
- *   memory that is read through the kernel ───┘ */
+ *   slots of ranks that publish their input ─┐
+ *   memory that a rank exposes, mapped here ─┼─ one pass ──▶ output, others' outputs, result slot
+ *   peers' private memory, by the kernel ────┘ */
 #include <assert.h>
 
 #include "collectives/engine/lane.h"
@@ -11,16 +11,16 @@
 #include "core/line.h"
 
 #define GY_PEER_MEMORY_BOUNCE \
-    (32u << 10)                /* bytes of operands that are read through the kernel before they are reduced */
-#define GY_PEER_MEMORY_TILES 8 /* that are read through the kernel at once: entering it takes half a microsecond */
+    (32u << 10)                /* bytes of operands that are read through the kernel at once before they are reduced */
+#define GY_PEER_MEMORY_TILES 8 /* tiles that the kernel reads at once: entering it takes half a microsecond */
 
 /* What a reduction of one tile reads and writes. */
 struct operands {
-    int size; /* ranks, as far as which the rest is filled */
+    int size; /* ranks: the arrays are filled up to here */
     const void *sources[GY_REGION_RANKS];
     bool shown[GY_REGION_RANKS];   /* a source is in its rank's slot */
-    uint64_t far[GY_REGION_RANKS]; /* where a source is to be read through the kernel, 0: it is in `sources` */
-    int fars, slots;               /* how many of them are; and how many are in slots, the result included */
+    uint64_t far[GY_REGION_RANKS]; /* address of a source in the peer's private memory; 0: it is in `sources` */
+    int fars, slots;               /* the number of those; the number of slots, the result's included */
     unsigned char *targets[GY_REGION_RANKS + 1];
     struct gy_targets to;
 };
@@ -43,7 +43,7 @@ static void find_operands(struct gyre_request *r, const struct gy_step *step, in
                                         : NULL;
     }
     it->to = (struct gy_targets){.at = it->targets};
-    bool keeps = gy_mapped_keeps(r, step), first = keeps && r->offer.nontemporal; /* those past the caches come first */
+    bool keeps = gy_mapped_keeps(r, step), first = keeps && r->offer.nontemporal; /* non-temporal ones come first */
     it->slots += keeps;
     if (first)
         it->targets[it->to.count++] = gy_slot_of(r->comm, rank, GY_RESULT, iteration);
@@ -59,7 +59,7 @@ static void find_operands(struct gyre_request *r, const struct gy_step *step, in
         it->targets[it->to.count++] = gy_slot_of(r->comm, rank, GY_RESULT, iteration);
 }
 
-/* Where element `at` of the result goes, and the next ones. */
+/* The destinations of element `at` of the result and of the next ones. */
 static struct gy_targets targets_from(const struct gyre_request *r, const struct operands *it, size_t at,
                                       unsigned char **to)
 {
@@ -85,7 +85,7 @@ static void combine(struct gyre_request *r, const struct gy_step *step, struct o
     }
 }
 
-/* Is a place to write to also one to read from? */
+/* True if a destination is also a source. */
 static bool is_source(const struct operands *it, const void *target)
 {
     for (int p = 0; p < it->size; p++)
@@ -94,9 +94,9 @@ static bool is_source(const struct operands *it, const void *target)
     return false;
 }
 
-/* A single operand goes where the result will be, since every entry into the kernel costs as much as many kilobytes: that is
- * quicker than results written past the caches, too. More of them, or where that place is in use, piece by piece through memory
- * that stays in the first-level cache. */
+/* A single operand is read to where the result will be: every entry into the kernel costs as much as copying many
+ * kilobytes. That is faster than non-temporal results, too. Several operands, or one whose destination is in use,
+ * are read piece by piece through memory that stays in the first-level cache. */
 static bool gather_peer_memory(struct gyre_request *r, struct operands *it, size_t start, size_t count)
 {
     _Static_assert(GY_PEER_MEMORY_BOUNCE / GY_PEER_MEMORY_RANKS >= GY_CACHE_LINE,
@@ -124,7 +124,8 @@ static bool gather_peer_memory(struct gyre_request *r, struct operands *it, size
     return true;
 }
 
-/* Several tiles of block b that are read at once: does the lane stand at the first of them? The others are skipped. */
+/* Several tiles of block b are read at once. Returns true if the lane stands at the first of them; the others are
+ * skipped. */
 static bool first_of_many(const struct gyre_request *r, int l, const struct gy_layout *layout, int32_t b,
                           struct gy_piece *piece_p)
 {
@@ -133,12 +134,12 @@ static bool first_of_many(const struct gyre_request *r, int l, const struct gy_l
     return tile % GY_PEER_MEMORY_TILES == 0;
 }
 
-/* Several tiles of every slice. */
+/* Reads several tiles of every slice. */
 static bool gather_all(struct gyre_request *r, const struct gy_step *step, int l)
 {
     for (int32_t b = 0; b < r->plan->blocks; b++) {
         struct gy_piece piece;
-        struct operands it; /* as far as there are ranks */
+        struct operands it; /* filled up to the number of ranks */
         if (!first_of_many(r, l, &r->in, b, &piece) || piece.count == 0)
             continue;
         find_operands(r, step, b, 0, piece.start, &it);
@@ -155,7 +156,7 @@ bool gy_slot_gather(struct gyre_request *r, const struct gy_step *step, int l, u
     struct gy_piece piece = gy_layout_piece(&r->in, step->range.lo, 1, r->tile, r->lane[l].tile);
     if (step->range.width == 0 || piece.count == 0)
         return true;
-    struct operands it; /* as far as there are ranks */
+    struct operands it; /* filled up to the number of ranks */
     find_operands(r, step, step->range.lo, iteration, piece.start, &it);
     if (it.fars > 0 && it.slots == 0 && !first_of_many(r, l, &r->in, step->range.lo, &piece))
         return true;
@@ -168,7 +169,7 @@ bool gy_slot_gather(struct gyre_request *r, const struct gy_step *step, int l, u
 bool gy_slot_gather_whole(struct gyre_request *r, int l)
 {
     const struct gy_step *step = &r->plan->step[r->plan->lane[l].first];
-    struct operands it; /* as far as there are ranks */
+    struct operands it; /* filled up to the number of ranks */
     find_operands(r, step, step->range.lo, 0, 0, &it);
     if (it.fars > 0)
         return gather_peer_memory(r, &it, 0, r->in.total);

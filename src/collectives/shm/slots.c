@@ -1,14 +1,14 @@
 /* The steps over shared regions.
  *
- *   rank i:  publish  region[i][slot] = my tile            counter 0 of i ──▶ everyone
- *            gather   dst = reduce over region[*][slot]    counter 1 of i ──▶ everyone: slot is free; result is there
- *            collect  dst = result[*][slot]                counter 2 of i ──▶ everyone: result slot may be reused
+ *   rank i:  publish  region[i][slot] = my tile            counter 0 of i ──▶ all ranks
+ *            gather   dst = reduce over region[*][slot]    counter 1 of i ──▶ all ranks: slot is free; result is there
+ *            collect  dst = result[*][slot]                counter 2 of i ──▶ all ranks: result slot may be reused
  *
  * Counters have one writer, only grow, and count iterations through the life of the communicator: a slot is (counter
- * mod GY_REGION_SLOTS). A counter is stored with release after the data that it announces, and read with acquire before
- * the data is touched. Tiny vectors skip the slots: see eager_call.c; what gathers is in slot_reduce.c; shared operands are used in place: see zero_copy.h. Outputs
- * that outgrow the cache are written past it, and slots where that is quicker (autotune.h): a fence stands between that and the
- * counter. */
+ * mod GY_REGION_SLOTS). A counter is stored with release after the data that it announces, and read with acquire
+ * before the data is touched. Short vectors skip the slots: see eager_call.c. Gathering is in slot_reduce.c. Exposed
+ * operands are used in place: see zero_copy.h. Outputs larger than the cache are written with non-temporal stores,
+ * and so are slots if that is faster (autotune.h). A fence stands between such stores and the counter. */
 #include <assert.h>
 #include <string.h>
 
@@ -23,12 +23,12 @@
 #include "core/line.h"
 #include "core/topology.h"
 
-/* Bytes of a rank's output from which on it may be quicker past the caches; a copy loses less by staying in them. */
+/* Bytes of a rank's output from which on non-temporal stores may be faster; a copy loses less in the caches. */
 #define GY_STREAM_REDUCED (1u << 20)
 #define GY_STREAM_COPIED (16u << 20)
 #define GY_TILE_MOST (128u << 10) /* bytes */
 #define GY_TILE_LEAST (32u << 10)
-#define GY_TILE_ROOTED (8u << 10) /* between two ranks one gives while the other takes */
+#define GY_TILE_ROOTED (8u << 10) /* between two ranks: one sends while the other receives */
 
 static int local_of(const struct gyre_comm *comm, int rank)
 {
@@ -57,7 +57,7 @@ static inline bool any_sleeps(const struct gyre_comm *comm)
     return false;
 }
 
-/* Most often nobody does. */
+/* Most often no rank sleeps. */
 void gy_slot_wake(const struct gyre_comm *comm)
 {
     gy_segment_fence(comm->ctx->segment);
@@ -65,11 +65,11 @@ void gy_slot_wake(const struct gyre_comm *comm)
         ring_doorbells(comm);
 }
 
-/* As long as the slot has room for, since ranks that share a core change places at every few tiles; but no longer than what
- * stays in a core's own cache while it is copied, and where that leaves a block with a single tile, two halves, so that
- * one may be on its way while the other is made. In a reduction everyone makes while everyone waits, and halves are of no use;
- * but between two ranks as many tiles as there are slots keep what lies in the slots in the cores' own caches, and what one of
- * them gives is taken while it goes on giving. */
+/* Returns the tile size: at most what a slot holds and what stays in a core's own cache while it is copied. Long
+ * tiles help ranks that share a core, which switch every few tiles. A block of a single tile is split into halves,
+ * so that one travels while the other is made. In a reduction all ranks make tiles while all wait, and halves are of
+ * no use. Between two ranks a reduction uses as many tiles as there are slots, which keeps the slots in the cores'
+ * own caches; one rank then reads tiles while the other goes on publishing. */
 size_t gy_slot_tile(const struct gyre_comm *comm, const struct gy_plan *plan, size_t block, size_t element)
 {
     enum gy_collective collective = plan->shape.collective;
@@ -101,10 +101,11 @@ static bool verify_everyone(struct gyre_request *r)
     return true;
 }
 
-/* Are lines that are to be overwritten not in the caches any more, so that reading them first can be saved? Surely where all that
- * the call touches is more than the last of them holds, or nearly so, since it holds other things, too; otherwise the clock says. An exchange
- * without slots, in which all is copied once, is not nearly so: what is as large as the cache stays there; of one with slots that is
- * nearly so the clock says it, too: it is a fifth quicker one way on one machine, and a tenth the other way on another. */
+/* True if the lines to be overwritten are not in the caches any more, so that non-temporal stores save reading them.
+ * This is certain if the data of the call exceeds the last-level cache, or nearly does, since the cache holds other
+ * data, too. Otherwise the tuner decides. An exchange without slots copies everything once: there "nearly" does not
+ * count, since data as large as the cache stays in it. For an exchange with slots that nearly exceeds the cache the
+ * tuner decides, too: non-temporal stores are a fifth faster on one machine and a tenth slower on another. */
 static bool outgrows(struct gyre_request *r)
 {
     const struct gy_plan *plan = r->plan;
@@ -124,8 +125,8 @@ static bool outgrows(struct gyre_request *r)
     return all > cache / 4 * 3 || gy_tuner_streams(r, bytes);
 }
 
-/* Memory is read while it is written where a tile is shown in the pass that takes another one. What is kept in the caches gains
- * nothing by it, and who has a core of its own has nobody to wait for in between. */
+/* One pass that publishes a tile and reads another one overlaps reads and writes of memory. Cached data gains
+ * nothing by it. A rank with a core of its own has no wait to fill. */
 static bool exchanges_in_one_pass(const struct gyre_request *r)
 {
     return r->plan->shape.collective == GY_ALL_TO_ALL && r->comm->ctx->oversubscribed && r->stream && !r->offer.input &&
@@ -145,8 +146,8 @@ gyre_status gy_slot_begin(struct gyre_request *r)
     return GYRE_SUCCESS;
 }
 
-/* What is known afterwards is all that they have done, not just what is asked for: that a slot is free need not be looked up, in lines
- * that come from other cores, before it is used once more. */
+/* Stores the least progress of all ranks, not only what was asked for. A later check that a slot is free then needs
+ * no lines of other cores. */
 static bool look_at_everyone(struct gyre_request *r, struct gy_lane_state *lane, int region_lane, uint64_t target)
 {
     struct gyre_comm *comm = r->comm;
@@ -171,7 +172,7 @@ static bool look_at_everyone(struct gyre_request *r, struct gy_lane_state *lane,
 bool gy_slot_everyone(struct gyre_request *r, int l, const struct gy_step *step, int region_lane, uint64_t target)
 {
     struct gyre_comm *comm = r->comm;
-    bool ours = target > r->region_base; /* progress in this collective: the peer's arrival is there as well */
+    bool ours = target > r->region_base; /* progress in this collective: the peer's signature is there as well */
     if (step->peer >= 0) {
         const struct gy_region_control *peer = comm->control[step->peer];
         r->waiting_for = step->peer;
@@ -184,7 +185,8 @@ bool gy_slot_everyone(struct gyre_request *r, int l, const struct gy_step *step,
     return !ours || r->verified || verify_everyone(r);
 }
 
-/* Who alone reads what this rank shows of block b: of several blocks the rank of its number; -1: not one alone. */
+/* Returns the only reader of block b of this rank's slots: of several blocks the rank of its number; -1: not a
+ * single one. */
 static int reader_of(const struct gyre_request *r, const struct gy_step *step, int32_t b)
 {
     enum gy_collective collective = r->plan->shape.collective;
@@ -199,7 +201,8 @@ static bool goes_past(const struct gyre_request *r, const struct gy_step *step, 
     return r->offer.nontemporal && (reader < 0 || !gy_cores_same(r->comm, reader));
 }
 
-/* Past the caches a copy that stays in them costs little beside; where lines are claimed that is so if both have one source. */
+/* A cached copy beside non-temporal stores costs little. Beside write-prefetched lines it does, too, if both have
+ * one source. */
 bool gy_slot_keeps_own(const struct gyre_request *r)
 {
     int rank = r->comm->rank;
@@ -211,15 +214,15 @@ bool gy_slot_keeps_own(const struct gyre_request *r)
                gy_operand_at(r, GY_OUTPUT, rank, gy_layout_start(&r->out, rank));
 }
 
-/* A piece that goes into a slot, or comes out of one. */
+/* A piece that is copied into a slot, or out of one. */
 struct moved {
     unsigned char *to;
     const unsigned char *from;
     size_t bytes;
-    bool nontemporal; /* the caches, into a slot */
+    bool nontemporal; /* into a slot, with non-temporal stores */
 };
 
-/* A piece of block b, which the lane publishes now. */
+/* The piece of block b that the lane publishes now. */
 static struct moved shown_to(const struct gyre_request *r, const struct gy_step *step, int l, int32_t b)
 {
     struct gy_piece piece = gy_layout_piece(&r->in, b, 1, r->tile, r->lane[l].tile);
@@ -231,7 +234,7 @@ static struct moved shown_to(const struct gyre_request *r, const struct gy_step 
                           .nontemporal = goes_past(r, step, b)};
 }
 
-/* Likewise of this rank's own block into the output, which need not be as long. */
+/* The piece of this rank's own block for the output, which may differ in length. */
 static struct moved kept(const struct gyre_request *r, int l)
 {
     int rank = r->comm->rank;
@@ -248,7 +251,8 @@ static void show(const struct moved *it)
         (it->nontemporal ? gy_copy_stream : gy_copy)(it->to, it->from, it->bytes);
 }
 
-/* A piece into a slot and one into the output in one pass: what surely goes past the caches comes first. */
+/* Copies a piece into a slot and one into the output in one pass. The one that is certainly non-temporal comes
+ * first. */
 static void show_and_put(const struct gyre_request *r, const struct moved *shown, const struct moved *put)
 {
     size_t both = gy_min_size(shown->bytes, put->bytes);
@@ -263,7 +267,7 @@ static void show_and_put(const struct gyre_request *r, const struct moved *shown
 
 static void publish(struct gyre_request *r, const struct gy_step *step, int l)
 {
-    if (r->offer.input || r->offer.peer_input) /* they read it where it is */
+    if (r->offer.input || r->offer.peer_input) /* peers read it in place */
         return;
     bool keeps = gy_slot_keeps_own(r);
     for (int32_t i = 0; i < step->range.width; i++) {
@@ -292,7 +296,7 @@ bool gy_slot_claims(const struct gyre_request *r, const struct gy_step *step)
     return r->claims && alone;
 }
 
-/* Out of a slot into the output. */
+/* Copies from a slot into the output. */
 static void put_shown(const struct gyre_request *r, const struct gy_step *step, unsigned char *to,
                       const unsigned char *slot, size_t bytes)
 {
@@ -317,7 +321,7 @@ bool gy_slot_idle(const struct gyre_request *r, const struct gy_step *step)
     return step->kind == GY_GATHER && !gy_mapped_keeps(r, step);
 }
 
-/* Tile of slice b that rank `from` has gathered, or of its own block, into the output. */
+/* Copies a tile of slice b that rank `from` has gathered, or of its own block, into the output. */
 static bool collect_from(struct gyre_request *r, const struct gy_step *step, int from, int32_t b,
                          const struct gy_piece *piece, uint64_t iteration)
 {
@@ -337,7 +341,7 @@ static bool collect_from(struct gyre_request *r, const struct gy_step *step, int
 
 static bool collect(struct gyre_request *r, const struct gy_step *step, int l, uint64_t iteration)
 {
-    if (step->src == GY_RESULT && (r->offer.output || gy_mapped_takes_all(r))) /* it is where it belongs */
+    if (step->src == GY_RESULT && (r->offer.output || gy_mapped_takes_all(r))) /* it is in its place already */
         return true;
     int32_t first = step->peer >= 0 ? step->range.lo : 0;
     int32_t end = step->peer >= 0 ? step->range.lo + step->range.width : r->plan->blocks;
@@ -352,8 +356,8 @@ static bool collect(struct gyre_request *r, const struct gy_step *step, int l, u
     return true;
 }
 
-/* In one pass tile t + GY_REGION_LEAD is shown while tile t is taken. Who has shown tile t so has taken tile t - GY_REGION_LEAD:
- * where everyone does, the slot is free. */
+/* In one pass, tile t + GY_REGION_LEAD is published while tile t is read. So a rank that has published tile t has
+ * read tile t - GY_REGION_LEAD. If all ranks do so, the slot is free. */
 #define GY_REGION_LEAD (GY_REGION_SLOTS / 2)
 
 enum { PUBLISH_LANE, EXCHANGE_LANE }; /* of the plan of an all_to_all */
@@ -365,7 +369,8 @@ bool gy_slot_follows(const struct gyre_request *r, const struct gy_step *step)
            lane[PUBLISH_LANE].iteration >= lane[EXCHANGE_LANE].iteration + GY_REGION_LEAD;
 }
 
-/* What the lane that publishes has left to the one that takes; NULL: nothing, or its slot is not free: that is not waited for here. */
+/* Returns the step that the publishing lane has left to the reading one. NULL: there is none, or its slot is not
+ * free, for which this does not wait. */
 static const struct gy_step *left_to_show(struct gyre_request *r)
 {
     const struct gy_lane_state *lane = &r->lane[PUBLISH_LANE];
@@ -374,7 +379,7 @@ static const struct gy_step *left_to_show(struct gyre_request *r)
     return left && gy_needs_met(r, PUBLISH_LANE, step, lane->lane_round, lane->tile) ? step : NULL;
 }
 
-/* The piece that comes from rank p: taken here from where that offers it, or *put_p says in which slot it is. */
+/* Finds the piece that comes from rank p: copies it here if p exposes it, otherwise *put_p says in which slot it is. */
 static bool find_piece(struct gyre_request *r, const struct gy_step *step, int l, int p, struct moved *put_p)
 {
     int32_t b = step->peer >= 0 ? step->range.lo : p;
@@ -394,7 +399,7 @@ static bool find_piece(struct gyre_request *r, const struct gy_step *step, int l
     return true;
 }
 
-/* shows: what is shown in the same pass, NULL: nothing. */
+/* shows: the step published in the same pass; NULL: none. */
 static bool exchange(struct gyre_request *r, const struct gy_step *step, int l, const struct gy_step *shows)
 {
     for (int p = 0; p < r->comm->size && step->range.width > 0; p++) {

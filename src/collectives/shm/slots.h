@@ -5,26 +5,27 @@
 #include "collectives/engine/request.h"
 
 gyre_status gy_slot_begin(struct gyre_request *request);
-/* May a step on regions go on without looking at the readers of its slot, since it will not write it? */
+/* True if a step on regions may continue without polling the readers of its slot, because it will not write it. */
 bool gy_slot_idle(const struct gyre_request *request, const struct gy_step *step);
-/* Does this rank's own block go into the output in the pass in which it publishes? Where lines of a slot are waited for, as where they
- * are neither claimed nor past the caches, two passes are quicker. */
+/* True if this rank's own block is copied to the output in the pass that publishes it. If lines of a slot are waited
+ * for, because they are neither write-prefetched nor non-temporal, two passes are faster. */
 bool gy_slot_keeps_own(const struct gyre_request *request);
 bool gy_slot_everyone(struct gyre_request *request, int lane, const struct gy_step *step, int region_lane,
                       uint64_t target);
-/* Does a step on regions leave its iteration to another lane, which does it in the pass in which it does one of its own? */
+/* True if this step is fused into another lane's copy loop and must not run by itself. */
 bool gy_slot_follows(const struct gyre_request *request, const struct gy_step *step);
-/* One iteration; false: what it was to read has been withdrawn, and the world's end is near. */
+/* Runs one iteration. Returns false if its source has been withdrawn, which precedes the world's failure. */
 bool gy_slot_step(struct gyre_request *request, int lane);
-/* The whole of what a lane of its plan gathers, at once: nobody whose operand it reads has put it into slots. False likewise. */
+/* Runs all that a lane of the plan gathers at once: no rank whose operand it reads has used slots. Returns false
+ * likewise. */
 bool gy_slot_gather_whole(struct gyre_request *request, int lane);
-/* All lanes have finished here; false: others still read what this rank offered. */
+/* Returns true if all lanes have finished here; false while peers still read what this rank exposed. */
 bool gy_slot_end(struct gyre_request *request);
-/* The value of a rank's counters when it is through with the operation, which has begun here. */
+/* The value of a rank's counters at the end of the operation, which has begun here. */
 uint64_t gy_slot_after(const struct gyre_request *request);
-/* Elements of a tile where a block has so many bytes. */
+/* Elements of a tile for a block of `block` bytes. */
 size_t gy_slot_tile(const struct gyre_comm *comm, const struct gy_plan *plan, size_t block, size_t element);
-/* Rings the doorbells of those who sleep; after the store that they wait for. */
+/* Rings the doorbells of sleeping ranks. Call after the store for which they wait. */
 void gy_slot_wake(const struct gyre_comm *comm);
 
 #endif

@@ -8,19 +8,20 @@
 #include "core/fence.h"
 #include "core/log.h"
 
-#define GY_OFFER_LEAST 32768u /* bytes of a vector: below, a copy costs less than waiting for everyone */
+#define GY_OFFER_LEAST 32768u /* bytes of a vector: below, a copy costs less than waiting for all ranks */
 
-/* Bytes up to which who takes a vector from a root, or the root of two ranks, does it alone where it lies, without a question to
- * the clock if it is memory of gyre: memory gives a single core less of longer ones than two that share the work through slots, but what goes through
- * these comes from afar where the two share no cache. */
+/* Bytes up to which a receiver reads a root's vector alone, in place, if it is memory of gyre, without asking the
+ * tuner; and so for the root of two ranks. For longer vectors memory gives a single core less bandwidth than two
+ * cores that share the work through slots. But data in slots is transferred between cores, slowly if the two share
+ * no last-level cache. */
 #define GY_ALONE_BROADCAST (32u << 20)
 #define GY_ALONE_REDUCED (8u << 20)
 
-#define GY_PAST_LEAST 4096 /* bytes of a vector from which on slots may be better written past the caches, or claimed */
+#define GY_PAST_LEAST 4096 /* bytes of a vector from which on slots may be better non-temporal or write-prefetched */
 
-#define GY_PEER_MEMORY_ALL_RANKS 2 /* at most, each of which reads all of all operands */
+#define GY_PEER_MEMORY_ALL_RANKS 2 /* at most: each of them reads all of all operands */
 #define GY_PEER_MEMORY_PROVED \
-    65536u /* bytes of an input from which on it is tried whether the kernel reads it, in half a µs */
+    65536u /* bytes of an input from which on a trial read checks, in half a µs, that the kernel can read it */
 #define GY_PEER_MEMORY_LEAST \
     16384u /* bytes that a rank reads of another: below, entering the kernel costs more than a copy */
 
@@ -30,7 +31,8 @@ static uint64_t place_of(const struct gyre_request *r, const void *memory, size_
     return gy_segment_heap_offset(r->comm->ctx->segment, memory, elements * r->element, &offset) ? offset + 1 : 0;
 }
 
-/* Ranks in one process share its mapping: what one withdraws the other would still reach. */
+/* True if no two ranks share a process. Ranks of one process share its mapping: one rank could still access what the
+ * other has withdrawn. */
 static bool alone(const struct gyre_comm *comm)
 {
     const struct gy_member *members = comm->ctx->world->members;
@@ -47,13 +49,14 @@ static size_t input_elements(const struct gyre_request *r)
     return gy_layout_start(&r->in, plan->input_lo + plan->input_blocks) - gy_layout_start(&r->in, plan->input_lo);
 }
 
-/* What a plan publishes for all at once is too short to be worth it, but for what a root gives, or is given. */
+/* What a plan publishes for all ranks at once is too short to be exposed, except for what a root sends or receives. */
 static bool offers(const struct gy_plan *plan)
 {
     return plan->shm && (plan->side_by_side > 0 || gy_has_root(plan->shape.collective));
 }
 
-/* Is it better shared by those who have it and those who take it? */
+/* True if sender and receivers should split the copy (long broadcast, two-rank reduce) instead of the receivers
+ * reading the sender's memory. */
 static bool is_shared_work(const struct gyre_request *r)
 {
     size_t bytes = r->in.total * r->element;
@@ -63,27 +66,28 @@ static bool is_shared_work(const struct gyre_request *r)
                                                      : r->comm->size == 2 && bytes > GY_ALONE_REDUCED;
 }
 
-/* Bytes of a vector from which on it is worth it. */
+/* Bytes of a vector from which on exposing pays. */
 static size_t least_of(const struct gyre_request *r)
 {
     return r->plan->one_shot && !r->comm->ctx->oversubscribed ? GY_ROOTED_LEAST : GY_OFFER_LEAST;
 }
 
-/* May operands of a reduction be better read through the kernel than copied by those who have them? */
+/* True if operands of a reduction may better be read through the kernel than copied by their ranks. */
 static bool worth_reducing(const struct gyre_request *r, size_t bytes)
 {
     return r->comm->size <= GY_PEER_MEMORY_RANKS && bytes >= least_of(r);
 }
 
-/* Likewise all of them by everyone. In place, what one rank writes another one has still to read. */
+/* True if every rank may better read all operands. In place, one rank overwrites what another one has still to read. */
 static bool worth_reducing_all(const struct gyre_request *r)
 {
     return r->comm->size <= GY_PEER_MEMORY_ALL_RANKS && !r->plan->one_shot && r->input != r->output &&
            !r->staged.memory;
 }
 
-/* Is what this rank gives, or is given, much at once? Where ranks share cores nothing is: the kernel looks for every page once per
- * reader, on a core that somebody else wants, and two copies take less of it; the others' copying fills no gap either. */
+/* True if what this rank sends or receives is long enough for the kernel. If ranks share cores, nothing is. The
+ * kernel finds each page once per reader, on a core that another rank needs, and two copies take less of it. Nor do
+ * the copies of other ranks fill idle time. */
 static bool worth_fetching(const struct gyre_request *r)
 {
     const struct gy_plan *plan = r->plan;
@@ -103,7 +107,8 @@ static bool worth_fetching(const struct gyre_request *r)
     }
 }
 
-/* Will the kernel read it? A program whose long vectors lie where it does not, such as on a device, has always gone by slots. */
+/* True if the kernel can read the input. A program whose long vectors it cannot read, such as vectors on a device,
+ * always uses slots. */
 static bool readable(const struct gyre_request *r)
 {
     size_t bytes = input_elements(r) * r->element;
@@ -141,7 +146,7 @@ static void give_by_slots(struct gyre_request *r, enum gy_shm_variant variant)
     r->offer.claimed = r->claims = variant == GY_SHM_SLOT_PREFETCHW;
 }
 
-/* What this rank offers. False: nobody does, whatever the memory. */
+/* Sets what this rank exposes. Returns false if no rank exposes anything, whatever the memory. */
 static bool offer(struct gyre_request *r)
 {
     const struct gy_plan *plan = r->plan;
@@ -152,11 +157,11 @@ static bool offer(struct gyre_request *r)
     gy_block_pull_begin(r);
     if (r->in.places || !alone(r->comm))
         return false;
-    /* in place, what comes from another rank would overwrite what is still to be read */
+    /* in place, another rank's data would overwrite what is still to be read */
     bool exposed = unread || (plan->shape.collective == GY_ALL_TO_ALL && r->input == r->output);
     bool gives = plan->input_blocks > 0 && !exposed && !r->staged.memory;
     uint64_t place = gives ? place_of(r, r->input, input_elements(r)) : 0;
-    /* who gives nothing asks as well: nobody can know that all may read before everyone has tried */
+    /* a rank without input asks as well: whether all ranks can read is known only after every rank has tried */
     bool reached = worth_fetching(r) && gy_segment_reaches_all(r->comm->ctx->segment);
     bool open = shared || (reached && !place);
     enum gy_shm_variant variant = open ? gy_tuner_input(r, shared) : GY_SHM_SLOT;
@@ -180,8 +185,9 @@ void gy_mapped_offer(struct gyre_request *r)
         give_by_slots(r, gy_tuner_publish(r));
 }
 
-/* The offer that belongs to this very operation: who offered anything cannot have gone on, so one that is being replaced
- * was empty. One that was withdrawn is none: its rank has put nothing in its slots instead. */
+/* Returns what a rank exposes in this very operation. A rank that exposes a buffer cannot continue before its
+ * readers, so an entry that is being replaced was empty. A withdrawn buffer counts as gone: its rank has put nothing
+ * in its slots instead. */
 struct gy_offer gy_mapped_offer_of(const struct gyre_comm *comm, uint64_t sequence, int rank)
 {
     const struct gy_entry *entry = &comm->control[rank]->entry[sequence % GY_CALL_SIGNATURES];
@@ -203,7 +209,7 @@ static struct gy_offer offer_of(const struct gyre_request *r, int rank)
     return gy_mapped_offer_of(r->comm, r->shape.sequence, rank);
 }
 
-/* Offers are other processes' words: outside of the heap there is nothing. */
+/* Entries are written by other processes: an address outside of the heap counts as none. */
 static unsigned char *at(const struct gyre_request *r, int rank, uint64_t place, size_t elements)
 {
     const struct gy_world *world = r->comm->ctx->world;
@@ -226,12 +232,13 @@ uint64_t gy_mapped_peer_input(const struct gyre_request *r, int rank)
     return offers(r->plan) ? offer_of(r, rank).peer_input : 0;
 }
 
-/* Only what cannot be helped: the offer stands, its rank lives, and the kernel does not read it. */
+/* Reports a failed read only if it is final: the buffer is still exposed, its rank lives, and the kernel does not
+ * read it. */
 static void fail_fetch(struct gyre_request *r, int rank, int errnum)
 {
     struct gy_context *ctx = r->comm->ctx;
     int world = gy_group_world(&r->comm->group, rank);
-    if (ctx->error.status != GYRE_SUCCESS) /* told already: this is tried again until the world has ended */
+    if (ctx->error.status != GYRE_SUCCESS) /* reported already; the read is retried until the world has ended */
         return;
     gy_error_set(
         &ctx->error, GYRE_SYSTEM, ctx->world->rank,
@@ -247,7 +254,7 @@ bool gy_mapped_fetch(struct gyre_request *r, int rank, uint64_t far, size_t plac
     int local = world->members[gy_group_world(&r->comm->group, rank)].local;
     struct gy_segment *segment = r->comm->ctx->segment;
     int errnum = far == GY_PEER_MEMORY_GONE ? ESRCH : gy_segment_reach(segment, local, far + place, bytes, to);
-    /* Pairs with the fence of gy_mapped_withdraw: what its caller wrote after that is not taken for the input. */
+    /* Pairs with the fence of gy_mapped_withdraw: what its caller writes after that is not taken for the input. */
     gy_fence(memory_order_seq_cst);
     bool stands = offer_of(r, rank).peer_input == far;
     if (stands && errnum == 0)
@@ -297,7 +304,7 @@ void gy_mapped_withdraw(struct gyre_request *r)
     if (r->offer.peer_input) {
         struct gy_region_control *mine = r->comm->control[r->comm->rank];
         _Atomic uint64_t *offered = &mine->entry[r->shape.sequence % GY_CALL_SIGNATURES].offered;
-        if (atomic_load_explicit(offered, memory_order_relaxed) == r->shape.sequence) /* it has been shown */
+        if (atomic_load_explicit(offered, memory_order_relaxed) == r->shape.sequence) /* it has been published */
             atomic_store_explicit(offered, GY_WITHDRAWN(r->shape.sequence), memory_order_release);
         gy_fence(memory_order_seq_cst);
     }
