@@ -1,8 +1,9 @@
-/* What each rank has entered, as its peers on the host see it.
+/* The call signatures that each rank publishes to its peers on the host.
  *
- *   rank i:  entry[sequence] = shape, offer ──▶ offered ──▶ entered        ──▶ everyone compares it with what it has entered itself
+ *   rank i:  entry[sequence] = shape, exposed buffers ──▶ offered ──▶ entered  ──▶ each peer compares it
  *
- * An entry is written over GY_CALL_SIGNATURES operations later: who copies one looks before and after whether it is still the one it wants. */
+ * An entry is overwritten GY_CALL_SIGNATURES operations later: a reader checks before and after its copy that the
+ * entry is still the one it wants. */
 #include "collectives/engine/call_check.h"
 
 #include <inttypes.h>
@@ -40,8 +41,9 @@ void gy_signature_publish(struct gyre_comm *comm, const struct gy_call_signature
     comm->arrived = shape->sequence;
     if (offer || atomic_load_explicit(&entry->offered, memory_order_relaxed) != 0)
         atomic_store_explicit(&entry->offered, 0, memory_order_relaxed);
-    /* Pairs with the fences of signature_of: who has copied a part of the new entry sees then that it is replaced, by `offered`, or by
-     * `entered`, which has come to the operation before this one. A release store alone lets later stores pass it. */
+    /* Pairs with the fences of signature_of. A reader that has copied a part of the new entry then sees that it is
+     * replaced: by `offered`, or by `entered`, which has reached the operation before this one. A release store
+     * alone lets later stores pass it. */
     gy_fence(memory_order_release);
     gy_signature_copy(&entry->signature, shape);
     if (offer) {
@@ -51,7 +53,8 @@ void gy_signature_publish(struct gyre_comm *comm, const struct gy_call_signature
     atomic_store_explicit(&mine->entered, shape->sequence, memory_order_release);
 }
 
-/* What the peer has entered as operation `sequence`; false: it has not come so far, or written over it since. */
+/* Reads what the peer has entered as operation `sequence`. Returns false if the peer has not come so far, or has
+ * overwritten it. */
 static bool signature_of(const struct gy_region_control *theirs, uint64_t sequence, struct gy_call_signature *shape_p)
 {
     const struct gy_entry *entry = &theirs->entry[sequence % GY_CALL_SIGNATURES];
@@ -65,11 +68,12 @@ static bool signature_of(const struct gy_region_control *theirs, uint64_t sequen
     if (entered < sequence || entered >= sequence + GY_CALL_SIGNATURES - 1)
         return false;
     *shape_p = entry->signature;
-    gy_fence(memory_order_seq_cst); /* the copy is whole if the peer is still not far ahead after it */
+    gy_fence(memory_order_seq_cst); /* the copy is consistent if the peer is still not far ahead after it */
     return atomic_load_explicit(&theirs->entered, memory_order_relaxed) < sequence + GY_CALL_SIGNATURES - 1;
 }
 
-/* Compares operation `sequence` of both; what the peer has not reached, or has overwritten, is no mismatch. */
+/* Compares operation `sequence` of both ranks. An operation that the peer has not reached, or has overwritten, is no
+ * mismatch. */
 static bool verify_operation(struct gyre_comm *comm, int peer, uint64_t sequence)
 {
     struct gy_call_signature own = comm->control[comm->rank]->entry[sequence % GY_CALL_SIGNATURES].signature, shape;
@@ -80,8 +84,9 @@ static bool verify_operation(struct gyre_comm *comm, int peer, uint64_t sequence
     return false;
 }
 
-/* In an operation with a root somebody waits for nobody: those just before this operation are compared with it. Of two
- * ranks back to one that has been; of more that may have been with another peer. */
+/* In an operation with a root some ranks wait for no peer. So the operations just before this one are compared with
+ * it: of two ranks, back to one that has been compared; of more, further, since that comparison may have been with
+ * another peer. */
 bool gy_signature_compare(struct gyre_comm *comm, uint64_t sequence, int peer)
 {
     if (!verify_operation(comm, peer, sequence))
@@ -108,7 +113,7 @@ struct gy_call_signature gy_shape_of(const struct gy_call *call, enum gy_algorit
                                       .algorithm = (uint8_t)algorithm};
     if (call->varying) {
         shape.collective |= GY_VARYING;
-        /* Everyone gave the same list, but for all_to_all, whose counts are compared pair by pair. */
+        /* All ranks pass the same list, except for all_to_all, whose counts are compared pair by pair. */
         shape.count = call->collective == GY_ALL_TO_ALL
                           ? 0
                           : (uint32_t)XXH3_64bits(call->in_counts, (size_t)size * sizeof(*call->in_counts));

@@ -1,4 +1,4 @@
-/* core_affinity.h says what it is for. */
+/* core_affinity.h says what this is for. */
 #include "collectives/engine/core_affinity.h"
 
 #include <sched.h>
@@ -10,7 +10,7 @@ void gy_cores_show(const struct gyre_comm *comm)
     if (!comm->ctx->oversubscribed)
         return;
     _Atomic uint32_t *shown = &comm->control[comm->rank]->core;
-    uint32_t core = 1 + (uint32_t)sched_getcpu(); /* unknown: 0 */
+    uint32_t core = 1 + (uint32_t)sched_getcpu(); /* 0: unknown */
     if (atomic_load_explicit(shown, memory_order_relaxed) != core)
         atomic_store_explicit(shown, core, memory_order_relaxed);
 }

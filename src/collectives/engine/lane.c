@@ -1,5 +1,5 @@
-/* A lane is a cursor into a plan: (step, round, tile). Here it moves on, and here is found what its iteration needs, and where the data
- * of that lies. */
+/* A lane is a cursor into a plan: (step, round, tile). This file advances it, and finds what its iteration needs and
+ * where its data lies. */
 #include "collectives/engine/lane.h"
 
 #include <string.h>
@@ -101,7 +101,7 @@ struct gy_piece gy_lane_piece(const struct gyre_request *r, int l)
     return gy_layout_piece(layout_of(r, step), block_of(r, l), step->range.width, r->tile, lane->tile);
 }
 
-/* Element `start` of the vector in a slot that begins with block `origin`, or with the plan's own. */
+/* Element `start` of the vector in a slot that begins with block `origin`, or with the plan's own first block. */
 static unsigned char *scratch_at(const struct gyre_request *r, int64_t slot, int32_t origin, size_t start)
 {
     const struct gy_plan *plan = r->plan;
@@ -132,7 +132,8 @@ unsigned char *gy_operand(const struct gyre_request *r, int l, enum gy_space spa
     return space == GY_SCRATCH ? scratch_operand(r, l, start) : gy_operand_at(r, space, block_of(r, l), start);
 }
 
-/* Blocks between a range and runs. All have one length; those of a run lie side by side, but for the vector's end. */
+/* Moves blocks between a range and runs. All blocks have one length. The blocks of a run are adjacent, but for the
+ * vector's end. */
 static void rearrange(const struct gyre_request *r, const struct gy_step *step)
 {
     const struct gy_runs *runs = &step->runs;
@@ -159,7 +160,7 @@ static void copy(void *dst, const void *src, size_t bytes)
     memcpy(dst, src, bytes);
 }
 
-/* Into the output: past the caches where the whole of it outgrows them. */
+/* Copies into the output, with non-temporal stores if the whole output exceeds the caches. */
 void gy_put(const struct gyre_request *r, void *dst, const void *src, size_t bytes)
 {
     (r->stream ? gy_copy_stream : copy)(dst, src, bytes);
@@ -177,7 +178,7 @@ void gy_lane_local(struct gyre_request *r, int l)
         return;
     unsigned char *src = gy_operand(r, l, step->src, piece.start), *dst;
     if (step->kind == GY_COPY && step->src == GY_INPUT && step->dst == GY_OUTPUT) {
-        /* all_to_allv: the block has the same length on both sides, and begins elsewhere */
+        /* all_to_allv: the block has the same length on both sides, but another start */
         int32_t block = block_of(r, l);
         size_t offset = piece.start - gy_layout_start(layout_of(r, step), block);
         src = gy_operand(r, l, GY_INPUT, gy_layout_start(&r->in, block) + offset);

@@ -1,10 +1,10 @@
-/* Signs of life between ranks: what one shows and tells without being asked, and questions. Who is stopped or late is found by
+/* Liveness between ranks: heartbeats, unasked messages, and questions. Stopped and late ranks are found by
  * events/stall_detector.c. */
 #include "collectives/engine/liveness.h"
 
 #include "core/clock.h"
 
-#define GY_AWAY (100 * GY_MILLISECOND) /* two naps: longer between two turns means that this rank was elsewhere */
+#define GY_AWAY (100 * GY_MILLISECOND) /* twice the longest sleep: a longer pause means that this rank did not run */
 #define GY_LEFT_DIALLED (5 * GY_SECOND)
 
 int64_t gy_liveness_interval(const struct gy_context *ctx)
@@ -12,14 +12,14 @@ int64_t gy_liveness_interval(const struct gy_context *ctx)
     return ctx->config.stall_timeout_ns / 4 < GY_SECOND ? ctx->config.stall_timeout_ns / 4 : GY_SECOND;
 }
 
-/* Does it show its heartbeat to this rank, and this rank its own to it? */
+/* True if the peer's heartbeat is visible to this rank, and this rank's to the peer. */
 bool gy_liveness_is_seen(const struct gy_context *ctx, int peer)
 {
     const struct gy_world *world = ctx->world;
     return ctx->segment && world->members[peer].host == world->members[world->rank].host;
 }
 
-/* At first soon, then after twice as long each time, up to as rarely as a collective asks. */
+/* The first question comes soon, each next one after twice as long, up to the interval of a collective. */
 void gy_liveness_ask(struct gyre_comm *comm, uint32_t window, int rank, int64_t since, int64_t now, int64_t *asked)
 {
     struct gy_context *ctx = comm->ctx;
@@ -37,7 +37,7 @@ void gy_liveness_ask(struct gyre_comm *comm, uint32_t window, int rank, int64_t 
     gy_context_post(ctx, world, &p->ping);
 }
 
-/* One that is lost, because another answer is under way, will be asked for. */
+/* A frame that is dropped because another answer is in flight will be asked for. */
 void gy_liveness_disown(struct gy_context *ctx, int peer, const struct gy_frame *frame)
 {
     struct gy_peer *p = &ctx->peers[peer];

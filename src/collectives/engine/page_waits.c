@@ -1,4 +1,4 @@
-/* Whom the operations under way miss, on the status page. */
+/* The ranks for which operations in flight wait, on the status page. */
 #include "collectives/engine/page_waits.h"
 
 #include "collectives/comm/status_page.h"
@@ -19,7 +19,7 @@ static void add_wait(struct gyre_page *page, const struct gyre_request *r, int s
     page->waits++;
 }
 
-/* One-sided calls that wait: for one rank, or for a signal of any (rank −1). */
+/* Blocked one-sided calls: for one rank, or for a signal of any (rank -1). */
 static void add_one_sided(const struct gy_context *ctx, struct gyre_page *page)
 {
     for (const struct gy_one_sided_wait *it = ctx->one_sided_waits; it && page->waits < GYRE_PAGE_WAITS;

@@ -1,6 +1,6 @@
-/* Progress and waiting. The caller's thread does everything: it advances all active requests of the context, and when
- * nothing moves it spins while every rank has a core, then yields, then sleeps in the kernel. Every wait passes through
- * the slow turn about once a millisecond, where deaths, verdicts and clocks are seen. */
+/* Progress and waiting. The caller's thread does everything: it advances all active requests of the context. When
+ * nothing moves, it spins while every rank has a core, then yields, then sleeps in the kernel. About once a
+ * millisecond every wait runs the slow progress, which checks for dead ranks, reported failures and clocks. */
 #include "collectives/engine/progress.h"
 
 #include <sched.h>
@@ -12,14 +12,14 @@
 #include "core/clock.h"
 
 #define GY_PROGRESS_LOCAL (1 * GY_MILLISECOND)
-#define GY_PROGRESS_REMOTE (20 * 1000) /* links with descriptors: connections in the making need the poller */
+#define GY_PROGRESS_REMOTE (20 * 1000) /* links with descriptors: connections being set up need the poller */
 #define GY_SPIN (100 * 1000)
 #define GY_YIELD (1 * GY_MILLISECOND)
 #define GY_NAP (50 * GY_MILLISECOND)
-#define GY_CHECKS 8               /* looks at a link in the time after which a host that does not answer is gone */
-#define GY_LOOKS 64               /* without anything moved, before the clock is asked */
-#define GY_LOOKS_OVERSUBSCRIBED 8 /* where ranks share cores */
-#define GY_LOOKS_THREAD 2         /* of the progress thread at links */
+#define GY_CHECKS 8               /* checks of a link within the timeout of a host that does not answer */
+#define GY_LOOKS 64               /* polls without progress before the clock is read */
+#define GY_LOOKS_OVERSUBSCRIBED 8 /* if ranks share cores */
+#define GY_LOOKS_THREAD 2         /* of the progress thread, which polls links */
 
 void gy_progress_links(struct gy_context *ctx, bool all, bool *moved_p)
 {
@@ -33,15 +33,15 @@ void gy_progress_links(struct gy_context *ctx, bool all, bool *moved_p)
         ctx->up->answer(ctx);
 }
 
-/* Another thread may be asleep that waits for no request, whose end would wake it, but for what others do to a region: this may have
- * been it. */
+/* Another thread may sleep that waits for no request, whose completion would wake it, but for peers' writes to a
+ * one-sided window: this progress may have been such a write. */
 static void tell_sleepers(struct gy_context *ctx, bool moved)
 {
     if (moved && ctx->windows > 0)
         gy_progress_wake(ctx);
 }
 
-/* What several requests have sent in this turn leaves, in as few pieces as each link makes of it. */
+/* Sends what several requests have posted in this progress call, in as few pieces as each link allows. */
 static bool release(struct gy_context *ctx)
 {
     bool moved = false;
@@ -54,12 +54,12 @@ static bool release(struct gy_context *ctx)
     return moved;
 }
 
-/* Of many collectives over links the oldest move every turn, the others when all do: the younger wait for credits that the
- * older ones have, and what moves at once stays in the caches. */
+/* Of many collectives over links the oldest move at every call, the others at every sixteenth. The younger wait for
+ * credits that the older ones have, and data that moves at once stays in the caches. */
 static bool advance_requests(struct gy_context *ctx, bool all)
 {
     bool moved = false;
-    unsigned able = ctx->active - ctx->queued; /* of what stands in queues only the heads can move */
+    unsigned able = ctx->active - ctx->queued; /* of queued requests only the heads can move */
     unsigned collectives = 0;
     struct gyre_request *next;
     ctx->together = able > 1 && ctx->links > 0;
@@ -73,7 +73,7 @@ static bool advance_requests(struct gy_context *ctx, bool all)
         if (ctx->up->advance(r)) {
             moved = true;
             r->idle_since = 0;
-            if (next && next->complete) /* it ended with this one: the rest gets its turn again */
+            if (next && next->complete) /* it completed with this one: the rest moves at the next call */
                 break;
         }
     }
@@ -100,7 +100,7 @@ bool gy_progress(struct gy_context *ctx)
     return moved;
 }
 
-/* Two looks find it, of which the second is still within the time. */
+/* Two checks find a dead host, the second of which is still within the timeout. */
 static void check_links(struct gy_context *ctx, int64_t now)
 {
     if (now - ctx->checked < ctx->config.peer_timeout_ns / GY_CHECKS)
@@ -119,7 +119,7 @@ bool gy_progress_slow(struct gy_context *ctx, int64_t now)
     ctx->turned = now;
     if (ctx->closed)
         return true;
-    /* Before anything moves: after an abort nobody touches a buffer. */
+    /* Before anything moves: after an abort no buffer may be touched. */
     if (gy_overlay_check(ctx->overlay, &ctx->error) != GYRE_SUCCESS) {
         gy_context_fail(ctx);
         return true;
@@ -145,7 +145,7 @@ void gy_progress_occasional(struct gy_context *ctx)
         gy_progress_slow(ctx, now);
 }
 
-/* Sleeps until something arrives; everything is looked at once more after the peers can see that we sleep. */
+/* Sleeps until something arrives. Polls everything once more after the peers can see that this rank sleeps. */
 static void nap(struct gy_context *ctx, bool (*done)(const void *), const void *what)
 {
     bool sleep = true;
@@ -163,14 +163,14 @@ static void nap(struct gy_context *ctx, bool (*done)(const void *), const void *
         ctx->ops[t]->disarm(ctx->instance[t]);
 }
 
-/* How long nothing has moved. */
+/* The time without progress. */
 struct spinning {
     unsigned turns;
-    int64_t since; /* 0: not long enough to ask the clock */
+    int64_t since; /* 0: too short to read the clock */
 };
 
-/* What comes next over a link takes longer than looks at it, each of which asks the kernel twice: 64 took a third of what the
- * progress thread had of its core beside a link of 200 Mbit/s. */
+/* The next frame of a link takes longer than a few polls, each of which enters the kernel twice. With 64 polls the
+ * progress thread spent a third of its core's time on them beside a link of 200 Mbit/s. */
 static unsigned looks(const struct gy_context *ctx, int64_t spin)
 {
     if (spin < 0 && ctx->links > 0)
@@ -178,7 +178,7 @@ static unsigned looks(const struct gy_context *ctx, int64_t spin)
     return ctx->oversubscribed ? GY_LOOKS_OVERSUBSCRIBED : GY_LOOKS;
 }
 
-/* Nothing moved: spin, yield or sleep. True if something moved after all. */
+/* Nothing moved: spins, yields or sleeps. Returns true if something moved after all. */
 static bool idle(struct gy_context *ctx, struct spinning *spinning, int64_t spin, bool (*done)(const void *),
                  const void *what)
 {
@@ -186,12 +186,12 @@ static bool idle(struct gy_context *ctx, struct spinning *spinning, int64_t spin
         spinning->since = gy_now();
     gy_progress_yield(ctx);
     if (spinning->turns < looks(ctx, spin)) {
-        if (ctx->links == 0) /* a look at links takes longer than any pause */
+        if (ctx->links == 0) /* a poll of links takes longer than any pause */
             gy_cpu_relax();
         return false;
     }
     int64_t now = gy_now();
-    if (spinning->since == 0) /* others go first for a millisecond, however few times that is */
+    if (spinning->since == 0) /* yields for a millisecond, however few times that is */
         spinning->since = now;
     if (now - ctx->turned > (ctx->remote ? GY_PROGRESS_REMOTE : GY_PROGRESS_LOCAL) && gy_progress_slow(ctx, now))
         return true;
@@ -203,7 +203,7 @@ static bool idle(struct gy_context *ctx, struct spinning *spinning, int64_t spin
         sched_yield();
     else if (!ctx->closed) {
         nap(ctx, done, what);
-        /* What woke us may be the name of a culprit: the next turn can be a whole nap away. */
+        /* The wake-up may be the report of a failure: the next slow progress may be a whole sleep away. */
         if (gy_overlay_check(ctx->overlay, &ctx->error) != GYRE_SUCCESS)
             gy_context_fail(ctx);
     }

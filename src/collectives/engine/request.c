@@ -45,7 +45,7 @@ static void region_enqueue(struct gyre_request *r)
         comm->region_next = r;
 }
 
-/* The head, which has been shown: what is behind it can move. */
+/* Removes the head, which has been published: what is behind it can move. */
 static void region_dequeue_first(struct gyre_comm *comm)
 {
     struct gyre_request *r = comm->region_first;
@@ -91,14 +91,14 @@ static void show_arrival(const struct gyre_request *r)
     gy_signature_publish(r->comm, &r->shape, r->light ? NULL : &r->offer);
 }
 
-/* In order, few at a time: a place is theirs to look at until the operation in it is complete, however many others are
- * under way. The rest follows as the first ones complete. */
+/* Publishes signatures in order, few at a time. Peers may read a place until its operation is complete, however many
+ * others are in flight. The rest follows as the first ones complete. */
 void gy_request_publish_signature(struct gyre_comm *comm)
 {
     const struct gy_context *ctx = comm->ctx;
     const struct gyre_request *first = NULL;
     if (ctx->active - ctx->queued == 1 && comm->region_last && comm->region_last->shape.sequence == comm->arrived + 1) {
-        /* all that is under way stands in one queue, and only the last of it is new */
+        /* all requests in flight stand in one queue, and only the last of it is new */
         if (comm->arrived + 1 - comm->region_first->shape.sequence < GY_REGION_SHOWN)
             show_arrival(comm->region_last);
         return;
@@ -126,7 +126,7 @@ bool gy_request_stands_behind(const struct gyre_comm *comm)
 
 void gy_request_rewind(struct gyre_request *r)
 {
-    for (int l = 0; l == 0 || l < r->plan->lanes; l++) /* clocks look at the first one, even where the plan has none */
+    for (int l = 0; l == 0 || l < r->plan->lanes; l++) /* clocks read the first lane, even if the plan has none */
         memset(&r->lane[l], 0, offsetof(struct gy_lane_state, flight));
     for (int l = 0; l < r->plan->lanes; l++) {
         r->lane[l].step = r->plan->lane[l].first;
@@ -134,14 +134,15 @@ void gy_request_rewind(struct gyre_request *r)
     }
 }
 
-/* Are others to be shown now that it is over? Behind a direct exchange, when what comes next is not shown yet. */
+/* True if further signatures are to be published now that this request is complete. Behind an eager exchange they
+ * are, when the next one is not published yet. */
 static bool is_due(const struct gyre_request *r)
 {
     const struct gyre_request *head = r->comm->region_first;
     return !r->eager || !head || head->shape.sequence > r->comm->arrived;
 }
 
-/* It is off the lists: what comes behind it has its turn. */
+/* The request is off the lists: those behind it move on. */
 static void let_others(const struct gyre_request *r)
 {
     struct gyre_comm *comm = r->comm;
@@ -175,7 +176,7 @@ void gy_request_open(struct gyre_request *r)
     r->status = GYRE_IN_PROGRESS;
 }
 
-/* An idle one, its owner's. */
+/* Returns an idle request, which its owner gets. */
 static inline struct gyre_request *hand_out(struct gyre_comm *comm)
 {
     struct gyre_request *r = comm->ctx->idle;
@@ -201,7 +202,7 @@ struct gyre_request *gy_request_ended(struct gyre_comm *comm)
     return r;
 }
 
-/* A direct exchange. */
+/* An eager exchange. */
 void gy_request_queue_up(struct gyre_request *r, bool begun)
 {
     r->eager_next = r->kind.awaited.first;

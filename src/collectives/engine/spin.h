@@ -1,29 +1,29 @@
-/* How long a call that does everything itself looks at a peer before it becomes a request, whose turns serve others, too, and hear
- * of failures. Where ranks share cores others go first, a number of times, but for no longer than until the kernel's next tick: where
- * programs that compute have these cores, too, each time takes as long as their turns do, and 16 of them took half a second in which
- * this rank heard nothing of a peer's death. */
+/* How long a call without a request polls a peer before it becomes one, whose progress serves other requests, too,
+ * and receives failures. If ranks share cores, the call yields a number of times, but no longer than until the
+ * kernel's next tick. If programs that compute use these cores, too, each yield takes as long as their time slices:
+ * 16 yields took half a second, in which this rank received no news of a peer's death. */
 #ifndef GY_COLLECTIVES_ENGINE_SPIN_H
 #define GY_COLLECTIVES_ENGINE_SPIN_H
 
 #include "collectives/comm/communicator.h"
 #include "collectives/engine/core_affinity.h"
 
-#define GY_SPIN_SPINS 2000       /* looks: tens of microseconds */
-#define GY_SPIN_SPINS_CROWDED 4  /* where the peer may need this very core */
-#define GY_SPIN_SPINS_SHARED 128 /* after so many, and as many again: does the peer need this core after all? */
-#define GY_SPIN_SPINS_APART 70   /* where it runs on another core: as long as a turn of others on this one takes */
-#define GY_SPIN_YIELDS 16        /* and then so many times, at most, others go first */
+#define GY_SPIN_SPINS 2000       /* polls: tens of microseconds */
+#define GY_SPIN_SPINS_CROWDED 4  /* if the peer may need this core */
+#define GY_SPIN_SPINS_SHARED 128 /* after each of this many: checks whether the peer needs this core after all */
+#define GY_SPIN_SPINS_APART 70   /* for a peer on another core: as long as a time slice of others on this one */
+#define GY_SPIN_YIELDS 16        /* and then at most this many yields */
 
 struct gy_spin {
     const struct gy_context *ctx;
     unsigned spins, yields;
-    int64_t since; /* the tick in which others went first for the first time; 0: they have not */
+    int64_t since; /* the tick of the first yield; 0: none yet */
 };
 
-/* Lets others go first; what is left of the patience then. By value, so that who never waits keeps it in registers. */
+/* Yields, and returns the remaining policy. By value, so that a caller that never waits keeps it in registers. */
 struct gy_spin gy_spin_yield(struct gy_spin spinning);
 
-/* A thread that waits for the lock is let in by a request's turns. */
+/* A thread that waits for the lock gets it in a request's progress. */
 static inline struct gy_spin gy_spin_of(const struct gy_context *ctx)
 {
     return (struct gy_spin){.ctx = ctx,
@@ -31,13 +31,14 @@ static inline struct gy_spin gy_spin_of(const struct gy_context *ctx)
                             .yields = ctx->oversubscribed && !ctx->progress_lock.held ? GY_SPIN_YIELDS : 0};
 }
 
-/* Ranks share cores, but not that rank this one's: looking for it takes it nothing. */
+/* True if ranks share cores, but that rank runs on another one: polling for it costs it nothing. */
 static inline bool gy_spin_is_apart(const struct gyre_comm *comm, int rank)
 {
     return comm->ctx->oversubscribed && comm->ctx->config.spin_ns != 0 && gy_cores_apart(comm, rank);
 }
 
-/* Of who waits for that rank alone; −1: for nobody, or for others as well, of whom one may be on this core. */
+/* The policy of a rank that waits for that rank alone; -1: for none, or for several, of which one may be on this
+ * core. */
 static inline struct gy_spin gy_spin_for(const struct gyre_comm *comm, int rank)
 {
     struct gy_spin spinning = gy_spin_of(comm->ctx);
@@ -46,7 +47,7 @@ static inline struct gy_spin gy_spin_for(const struct gyre_comm *comm, int rank)
     return spinning;
 }
 
-/* The rest of the looks is left out where another rank is on this core. */
+/* Skips the remaining polls if another rank is on this core. */
 static inline void gy_spin_check(struct gy_spin *spinning)
 {
     if (!gy_cores_shared(spinning->ctx))
@@ -55,7 +56,7 @@ static inline void gy_spin_check(struct gy_spin *spinning)
     spinning->yields = spinning->ctx->progress_lock.held ? 0 : GY_SPIN_YIELDS;
 }
 
-/* After a look that found nothing: is another one worth it? */
+/* After a poll without success: returns true if another one is worth it. */
 static inline bool gy_spin_policy(struct gy_spin *spinning)
 {
     if (spinning->spins > 0) {
