@@ -1,8 +1,8 @@
-/* A collective of a short vector between two ranks that a link joins, start to end without a request.
+/* A collective of a short vector between two ranks joined by a link, start to end without a request.
  *
- *   both   what the other needs leaves (send_short) ──▶ what it sends is stashed? else awaited, as in eager_message.c ──▶ output
+ *   both   send what the other needs (send_short) ──▶ its frame: stashed? else awaited: eager_message.c ──▶ output
  *
- *                                            leaves           comes
+ *                                            sent             received
  *   all_reduce       recursive_doubling      the input        the other operand
  *   reduce_scatter   halving_doubling        the other's      the other operand
  *   all_gather       halving_doubling        the input        the other's block
@@ -10,10 +10,11 @@
  *   barrier          halving_doubling        nothing          nothing                both as frames without a payload
  *   reduce, gather, broadcast, scatter       one way only: binomial, linear          to the root, or from it
  *
- * It does what the plans of these algorithms do for two ranks, in one message each way: the same frame under the same
- * number, the same operands on the same sides, the same credits and record; so the other end need not go the same way. Where that
- * is not what would be chosen, or anything is unusual, the call takes the general path with nothing done. Who is kept waiting, by
- * the other rank or by a full socket, becomes a request, whose frame has left already: comm->swapped says so to gy_flow_send. */
+ * It does what the plans of these algorithms do for two ranks, in one message each way. The frame, its number, the
+ * operands, their sides, the credits and the record are the same, so the other end may use the plan. If another
+ * algorithm would be chosen, or anything is unusual, the call takes the general path with no effect. A rank that is
+ * blocked by the other rank or by a full socket becomes a request whose frame has been sent already:
+ * comm->sent_ahead tells gy_flow_send so. */
 #include <string.h>
 
 #include "collectives/engine/lane.h"
@@ -26,7 +27,7 @@
 
 #define RANKS 2
 
-/* Which plan, and which sides of it are this rank's. Both ways where there is no root. */
+/* The plan, and the sides of it that are this rank's. Both ways if there is no root. */
 struct way {
     enum gy_algorithm algorithm;
     bool rooted, to_root;
@@ -51,7 +52,7 @@ struct swap {
     const struct gy_call *call;
     int peer;
     bool sends, awaits;
-    size_t bytes; /* that travel, each way */
+    size_t bytes; /* bytes sent, each way */
     struct gy_operation operation;
 };
 
@@ -81,8 +82,8 @@ static bool is_chosen(struct gyre_comm *comm, const struct swap *it)
     return true;
 }
 
-/* How long a frame may be here: what all plans of these algorithms send in one piece and without a grant, and the link takes. Over a
- * wire long ones come in pieces, which a request has a place for when the first is there. */
+/* The longest frame: all plans of these algorithms send it in one piece and without a grant, and the link accepts
+ * it. Between hosts long vectors come in pieces, for which a request has a place when the first arrives. */
 static size_t longest(const struct gyre_comm *comm, int peer)
 {
     const struct gy_context *ctx = comm->ctx;
@@ -94,8 +95,9 @@ static size_t longest(const struct gyre_comm *comm, int peer)
     return gy_max_size(gy_min_size(tile, most), GY_EAGER_BYTES);
 }
 
-/* Should the call become a request, that is to allocate nothing: once a frame has left there is no way back, and the second call of a
- * shape never does. In place, some keep their input aside, and what is added to a long operand has to land. */
+/* True if the call could become a request without allocating: once a frame has been sent there is no way back, and
+ * the second call of a shape never allocates. In place, some collectives copy their input aside, and a long operand
+ * of a reduction needs a landing buffer. */
 static bool has_reserve(const struct gyre_comm *comm, const struct swap *it)
 {
     const struct gy_call *call = it->call;
@@ -113,7 +115,7 @@ static bool has_reserve(const struct gyre_comm *comm, const struct swap *it)
     return comm->ctx->idle && (aside == 0 || gy_context_buffers_wait(comm->ctx, aside, buffers));
 }
 
-/* The plan is there from the second call on, and with it the link and the channel. */
+/* True if the path is open. The plan exists from the second call on, and with it the link and the channel. */
 static bool is_open(struct gyre_comm *comm, const struct swap *it)
 {
     const struct gy_call *call = it->call;
@@ -125,7 +127,7 @@ static bool is_open(struct gyre_comm *comm, const struct swap *it)
            (comm->eager[call->collective].chosen == it->bytes + 1 || is_chosen(comm, it));
 }
 
-/* Of a buffer of blocks, that of a rank. One that is no buffer of blocks may be NULL. */
+/* A rank's block in a buffer of blocks. A buffer without blocks may be NULL. */
 static unsigned char *block(const void *buffer, bool blocks, int rank, size_t bytes)
 {
     unsigned char *first = (unsigned char *)(uintptr_t)buffer;
@@ -139,7 +141,7 @@ static struct gy_frame header_of(const struct gyre_comm *comm, const struct swap
     return frame;
 }
 
-/* Who only sends looks at the link no more often than his credit asks him to. */
+/* A rank that only sends polls the link only when it needs credit. */
 static bool has_credit(struct gyre_comm *comm, int rank, unsigned units)
 {
     const struct gy_credit *credit = &comm->channels[rank]->credit[GY_FOR_COLLECTIVES];
@@ -149,8 +151,8 @@ static bool has_credit(struct gyre_comm *comm, int rank, unsigned units)
     return credit->left >= units && peer->broken == 0 && !comm->ctx->closed;
 }
 
-/* The payload leaves, and is not read any more; what a full socket left of it is the request's to wait for. What has come from a
- * rank that nothing is awaited of is for the general path to refuse. */
+/* Sends the payload, which is not read any more afterwards. What a full socket leaves of it is sent by the request.
+ * An unexpected frame of the peer is left to the general path, which refuses it. */
 static bool send_now(struct gyre_comm *comm, const struct swap *it, const struct gy_frame *frame)
 {
     struct gy_channel *channel = comm->channels[it->peer];
@@ -184,7 +186,7 @@ static bool comes(struct gyre_comm *comm, const struct swap *it, const struct gy
     return gy_message_comes(&awaited);
 }
 
-/* Where nothing is reduced, what a rank has for itself. */
+/* Ends the operation. If nothing is reduced, copies this rank's own block. */
 static void finish(const struct gyre_comm *comm, const struct swap *it)
 {
     const struct gy_call *call = it->call;

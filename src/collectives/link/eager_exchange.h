@@ -4,8 +4,8 @@
 
 #include "collectives/engine/request.h"
 
-/* The whole of a blocking call; false: it takes the
- * general path, and nothing has happened yet, but for what comm->swapped says. */
+/* Runs a blocking call. Returns false if it takes the general path: nothing has happened, except what
+ * comm->sent_ahead says. */
 bool gy_eager_exchange_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p);
 
 #endif

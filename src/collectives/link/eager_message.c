@@ -1,16 +1,17 @@
-/* Short messages from point to point, straight to the link and from it.
+/* Short point-to-point messages, straight to the link and from it.
  *
- *   send   checks ──▶ header ──▶ the transport's send_short ──▶ over           the payload has left, or been copied, when it returns
- *   recv   stashed? ──▶ take it, over
- *          else   awaited = header ──▶ progress of this one link … ──▶ the receive handler sees the very header ──▶ over
+ *   send   checks ──▶ header ──▶ the transport's send_short ──▶ complete   payload sent or copied at its return
+ *   recv   stashed? ──▶ copy it, complete
+ *          else   awaited = header ──▶ progress of this one link … ──▶ receive handler sees this header ──▶ complete
  *
- * As in the direct exchange over regions (eager_call.c) there is no request, no list, no plan, no allocation, no lock and no clock, and
- * no other link is looked at. A call that is over this way has done what a request would have done: the same numbers, credits,
- * counters and record, and the same frame on the wire, so that the other end need not go the same way. Until then it has done
- * nothing: whatever is unusual, and whoever is kept waiting, takes the general path from the beginning, with its clocks,
- * verdicts and comparison of shapes. So a frame of another shape under the awaited number is stashed like any early frame, and
- * the request finds it there. Only a send that found the socket nearly full goes on from where it is: its frame has left, says
- * comm->swapped, and the request waits for the part that the link has kept. */
+ * As in the eager exchange over regions (eager_call.c), there is no request, no list, no plan, no allocation, no
+ * lock and no clock, and no other link is polled. A call that completes this way has done what a request would have
+ * done. The numbers, credits, counters, record and frame on the wire are the same, so the other end may use a
+ * request. Until it completes it has no effect. Unusual and blocked calls take the general path from the beginning,
+ * with its clocks, failure reports and comparison of shapes. So a frame of another shape under the awaited number is
+ * stashed like any early frame, and the request finds it there. Only a send that found the socket nearly full
+ * continues where it is: comm->sent_ahead says that its frame has been sent, and the request waits for the part that
+ * the link has kept. */
 #include <string.h>
 
 #include "collectives/engine/progress.h"
@@ -18,13 +19,13 @@
 #include "collectives/link/flow_control.h"
 #include "core/dtype.h"
 
-#define SPINS 2000             /* looks at the link before the call becomes a request */
-#define SPINS_SOCKET 40        /* where each is a system call */
-#define SPINS_OVERSUBSCRIBED 4 /* where the peer may need this very core */
+#define SPINS 2000             /* polls of the link before the call becomes a request */
+#define SPINS_SOCKET 40        /* if each is a system call */
+#define SPINS_OVERSUBSCRIBED 4 /* if the peer may need this core */
 
 _Static_assert(GY_EAGER_BYTES <= GY_FRAME_SHORT, "an eager frame is a short one");
 
-/* Tracing, comparing and showing are for the general way. */
+/* True if this path is open. Tracing, comparing and showing use the general path. */
 bool gy_message_open(const struct gyre_comm *comm, int rank)
 {
     const struct gy_context *ctx = comm->ctx;
@@ -52,7 +53,7 @@ struct gy_frame gy_message_header(const struct gyre_comm *comm, const struct gy_
                              .flags = GY_FRAME_EAGER};
 }
 
-/* Both ends give it the sender's shape. */
+/* Both ends use the sender's shape. */
 static struct gy_frame header_of(const struct gyre_comm *comm, const struct gy_call *call, uint64_t number)
 {
     struct gy_frame frame = gy_message_header(comm, call, GY_POINT_TO_POINT | number);
@@ -62,7 +63,7 @@ static struct gy_frame header_of(const struct gyre_comm *comm, const struct gy_c
     return frame;
 }
 
-/* It has happened: counted and recorded as a request's would be. */
+/* Counts and records a completed message as a request would. */
 void gy_message_note(struct gyre_comm *comm, const struct gy_frame *frame, size_t blocks)
 {
     const struct gy_call_signature shape = {.sequence = frame->sequence,
@@ -78,7 +79,7 @@ void gy_message_note(struct gyre_comm *comm, const struct gy_frame *frame, size_
         gy_progress_occasional(comm->ctx);
 }
 
-/* Should a part of the frame stay here, a request waits for it, which is to allocate nothing any more. */
+/* True if a request that waits for a part of the frame would allocate nothing. */
 static bool has_reserve(const struct gyre_comm *comm, int peer)
 {
     return !gy_comm_posts_quickly(comm, peer) ||
@@ -98,7 +99,7 @@ static bool send_now(struct gyre_comm *comm, const struct gy_call *call)
         return false;
     gy_flow_returned(comm, peer, &header);
     credit->left--;
-    if (gy_comm_keeps(comm, peer)) { /* the socket was full: a request waits for the rest to leave */
+    if (gy_comm_keeps(comm, peer)) { /* the socket was full: a request waits for the rest to be sent */
         comm->sent_ahead = (struct gy_sent_ahead){header.sequence, peer};
         return false;
     }
@@ -146,8 +147,8 @@ bool gy_message_comes(struct gy_awaited *it)
     if (is_stashed(it))
         return true;
     ctx->awaited = it;
-    /* A thread that waits for the lock is let in by a request's turns. There is no pause between two looks: it takes longer than
-     * a look where it takes long at all, and an emulated processor leaves its loop for it. */
+    /* A thread that waits for the lock gets it in a request's progress. There is no pause between two polls: where a
+     * pause takes long at all, it takes longer than a poll, and an emulated processor leaves its loop for it. */
     for (int looks = 0; !it->arrived && looks < spins && peer->broken == 0 && !ctx->closed &&
                         atomic_load_explicit(&ctx->progress_lock.knockers, memory_order_relaxed) == 0;
          looks++) {

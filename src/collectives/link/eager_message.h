@@ -4,17 +4,17 @@
 
 #include "collectives/engine/request.h"
 
-/* Start to end without a request. The whole of a blocking call; false: it takes the
- * general path, and nothing has happened yet, but for what comm->swapped says. */
+/* Runs a blocking call, start to end without a request. Returns false if it takes the general path: nothing has
+ * happened, except what comm->sent_ahead says. */
 bool gy_message_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p);
-/* Is the short way to and from this rank open? */
+/* True if the short path to and from this rank is open. */
 bool gy_message_open(const struct gyre_comm *comm, int rank);
-/* The header of a call's short vector as one frame, which both ends come to alike; its lane and algorithm are the caller's. */
+/* The header of a call's short vector as one frame, the same on both ends; the caller sets its lane and algorithm. */
 struct gy_frame gy_message_header(const struct gyre_comm *comm, const struct gy_call *call, uint64_t sequence);
-/* Looks for the frame for a while, and takes it; false: it has not come, and nothing has happened. */
+/* Polls for the frame for a while, and copies it. Returns false, with no effect, if it has not arrived. */
 bool gy_message_comes(struct gy_awaited *it);
 void gy_awaited_take(const struct gy_awaited *awaited, const void *payload);
-/* It has happened: counted and recorded as a request's would be, whose vector has so many blocks like the frame's. */
+/* Counts and records a completed message as a request would, with `blocks` blocks like the frame's in its vector. */
 void gy_message_note(struct gyre_comm *comm, const struct gy_frame *frame, size_t blocks);
 
 #endif

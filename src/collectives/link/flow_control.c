@@ -1,15 +1,15 @@
-/* The steps over links; what comes from them is receive_dispatch.c's.
+/* The steps over links; arriving frames are handled by receive_dispatch.c.
  *
  *   sender                                     receiver
- *   eager:   DATA(value = iteration) ────────▶ lane is there: consume; else stash; credit back with the next DATA that goes
- *                                             the other way, or in batches (CREDIT)
+ *   eager:   DATA(value = iteration) ────────▶ lane is there: consume; else stash; credit back with the next DATA the
+ *                                             other way, or in batches (CREDIT)
  *   granted:        ◀──────────────────────── GRANT(value = iterations allowed), as soon as their place is ready
  *            DATA ───────────────────────────▶ straight to its place, or to the landing buffer and reduced from there
  *
- *   WANT ───────────────────────────────────▶ asks for a GRANT that this side had no room to keep, or that is long in coming:
- *                                             it carries the shape, so that two who wait for each other find out
+ *   WANT ───────────────────────────────────▶ asks for a GRANT that this side had no room to keep, or that is late:
+ *                                             it carries the shape, so that two waiting ranks find a mismatch
  *
- * Iterations are numbered per peer and channel, so that both sides count alike whatever else their lanes do. */
+ * Iterations are numbered per peer and channel, so that both sides count alike whatever their other lanes do. */
 #include <string.h>
 
 #include "collectives/engine/call_check.h"
@@ -19,11 +19,11 @@
 #include "core/clock.h"
 
 #define NEAR_AHEAD ((size_t)512 << 10)
-#define WIRE_SPEED 1.25 /* bytes a nanosecond, 10 Gbit/s, that what is under way over a wire has to last for */
+#define WIRE_SPEED 1.25 /* bytes per nanosecond, 10 Gbit/s, for which the data in flight between hosts must suffice */
 #define GRANT_TIMEOUT (1 * GY_MILLISECOND)
-#define PROMPT 4 /* requests under way: the short frames of more leave together, at the next progress */
+#define PROMPT 4 /* requests in flight: with more, short frames are sent together at the next progress */
 
-/* Of a shape, what is between this rank and one peer: where counts differ from pair to pair, theirs. */
+/* The count of a shape between this rank and one peer: if counts differ from pair to pair, theirs. */
 static uint64_t count_with(const struct gyre_request *r, int peer, bool sends)
 {
     if (r->shape.collective != (GY_ALL_TO_ALL | GY_VARYING))
@@ -56,8 +56,9 @@ static bool is_oldest(const struct gyre_request *r)
     return false;
 }
 
-/* Both ends of a link come to the same: channels match by pair. What is short leaves without a grant in tiles, too: they are there
- * to be handed on early. Over a wire a grant is little beside what is so long; between sockets of a host it takes as long as that. */
+/* Both ends of a link compute the same: channels match by pair. Short vectors are eager in tiles, too, which are to
+ * be forwarded early. Between hosts a grant costs little compared with a long vector; between sockets of a host it
+ * costs as much. */
 bool gy_flow_is_eager(const struct gyre_request *r, int l, const struct gy_step *step)
 {
     const struct gy_context *ctx = r->comm->ctx;
@@ -80,8 +81,8 @@ bool gy_flow_control(struct gyre_request *r, int l, int peer, enum gy_frame_kind
     return true;
 }
 
-/* A message's turn is its place among the eager ones to this peer; none overtakes, or it would take the credit that the
- * one before it needs, for which the receiver waits. Younger collectives leave half to the oldest. */
+/* Messages to a peer take credit in the order of their tickets. If one overtook, it would take the credit of the one
+ * before it, for which the receiver waits. Younger collectives leave half of the credits to the oldest. */
 static bool take_credit(const struct gyre_request *r, struct gy_channel *channel, uint32_t bytes)
 {
     bool message = gy_is_point_to_point(r->plan->shape.collective);
@@ -94,7 +95,7 @@ static bool take_credit(const struct gyre_request *r, struct gy_channel *channel
     return true;
 }
 
-/* Is it time to ask for a grant? The peer sends it by itself when it is ready. */
+/* True if it is time to ask for a grant. Normally the peer sends it unasked when it is ready. */
 static bool is_overdue(const struct gyre_request *r, struct gy_lane_state *lane, const struct gy_channel *channel)
 {
     if (channel->grants_lost)
@@ -104,7 +105,7 @@ static bool is_overdue(const struct gyre_request *r, struct gy_lane_state *lane,
     return r->comm->ctx->turned - lane->wanted > GRANT_TIMEOUT;
 }
 
-/* May the frame leave now? Takes what it costs. */
+/* Returns true if the frame may be sent now, and takes its credit. */
 static bool allowed(struct gyre_request *r, int l, int peer, uint64_t number, uint32_t bytes)
 {
     struct gy_lane_state *lane = &r->lane[l];
@@ -122,7 +123,7 @@ static bool allowed(struct gyre_request *r, int l, int peer, uint64_t number, ui
     return number < lane->granted;
 }
 
-/* The frame went before the request was made; but for a part, it may be, for which the socket had no room. */
+/* The frame was sent before the request was made, except for a part, if the socket had no room. */
 static bool take_sent_ahead(struct gyre_request *r, int l)
 {
     struct gyre_comm *comm = r->comm;
@@ -225,14 +226,15 @@ bool gy_flow_is_same_host(const struct gyre_comm *comm, int peer)
            ctx->ops[ctx->peers[rank].transport]->dialled;
 }
 
-/* Is more of the same to be consumed at once, and something left that the peer may send meanwhile? Then one frame gives back all. */
+/* True if more of the same can be consumed at once and the peer still has credit to send meanwhile. Then one frame
+ * returns all. */
 static bool waits_for_more(const struct gyre_comm *comm, int peer, enum gy_credit_use use)
 {
     const struct gy_link *link = comm->ctx->peers[gy_group_world(&comm->group, peer)].link;
     return link && link->more && comm->channels[peer]->credit[use].owed + gy_eager_most(use) <= gy_credit_most(use);
 }
 
-/* By a frame of its own. */
+/* Returns credit by a frame of its own. */
 static void give_back(struct gyre_comm *comm, int peer, enum gy_credit_use use)
 {
     struct gy_credit *credit = &comm->channels[peer]->credit[use];
@@ -248,7 +250,7 @@ static void give_back(struct gyre_comm *comm, int peer, enum gy_credit_use use)
     gy_comm_post(comm, peer, &credit->out);
 }
 
-/* What was consumed, in batches; tried again at every turn while the frame before is under way. */
+/* Returns the consumed credit in batches; retried at every progress call while the frame before is in flight. */
 static void return_credit(struct gyre_comm *comm, int peer, enum gy_credit_use use)
 {
     const struct gy_credit *credit = &comm->channels[peer]->credit[use];
@@ -256,9 +258,9 @@ static void return_credit(struct gyre_comm *comm, int peer, enum gy_credit_use u
         give_back(comm, peer, use);
 }
 
-/* While a socket is being sent by, the kernel leaves what comes for its owner, who takes it with everything that belongs to it in
- * his own cache, and what he sends acknowledges what came before. Otherwise the core of the rank that sends does all that, on lines
- * that it has to fetch: between two cores of a host one way took a third longer than an exchange. */
+/* While a process sends on a socket, the kernel leaves arriving data to the socket's owner, which processes it in
+ * its own cache, and whose sends acknowledge it. Otherwise the sender's core does all that, on cache lines that it
+ * has to fetch: between two cores of a host one way took a third longer than an exchange. */
 void gy_flow_kept_waiting(struct gyre_comm *comm, int peer, uint64_t sequence)
 {
     enum gy_credit_use use = gy_credit_use_of(sequence);
@@ -285,7 +287,7 @@ void gy_flow_give_credit(struct gyre_comm *comm, int peer, const struct gy_frame
     return_credit(comm, peer, gy_credit_use_of(frame->sequence));
 }
 
-/* Do ranks send to several peers, or hear of several, at once? */
+/* True if ranks send to several peers, or receive from several, at once. */
 static bool shares_wires(const struct gy_plan *plan)
 {
     switch (plan->shape.algorithm) {
@@ -298,14 +300,19 @@ static bool shares_wires(const struct gy_plan *plan)
     }
 }
 
-/* Between sockets of one host the kernel's queue holds them, and while that stays short it stays in the caches and never fills
- * the socket: bytes take two thirds of the time. It does so where tiles are short; two messages there are always, however
- * long, or the sender would stand still at every grant. Over a wire it is two and what fills the way, where two peers share
- * one: it takes what its queue is given, and where all of a vector stood in a socket one peer got two bytes for each of the
- * other's, which then waited for its children's wires: two trees took 1.3 times as long. Elsewhere all may come, also while
- * this rank computes and looks in seldom. Links over RDMA have a ring that bounds it, of 256 KiB where GYRE_RDMA_RING does
- * not say otherwise: inside a host what is said of sockets counts for longer ones only. Other transports bound what is under way
- * themselves, too. */
+/* Returns the limit of messages in flight from the peer.
+ *
+ * Between sockets of one host the kernel's queue holds them. While it stays short, it stays in the caches and never
+ * fills the socket: bytes take two thirds of the time. It does so if tiles are short. Two messages are always
+ * allowed, however long; otherwise the sender would stop at every grant.
+ *
+ * Between hosts it is two and the bandwidth-delay product, if two peers share a wire. The wire takes what its queue
+ * is given. If a socket held a whole vector, one peer got two bytes for each of the other's, which then waited for
+ * its children's wires: two trees took 1.3 times as long.
+ *
+ * Elsewhere there is no limit, also while this rank computes and rarely makes progress. Links over RDMA are bounded
+ * by their ring, of 256 KiB unless GYRE_RDMA_RING says otherwise: inside a host the limit for sockets matters for
+ * longer rings only. Other transports bound the data in flight themselves, too. */
 uint64_t gy_flow_ahead(const struct gyre_request *r, int peer)
 {
     const struct gy_context *ctx = r->comm->ctx;
@@ -317,15 +324,15 @@ uint64_t gy_flow_ahead(const struct gyre_request *r, int peer)
     return trip > 0 ? 2 + (uint64_t)((double)trip * WIRE_SPEED / (double)tile) : UINT64_MAX / 2;
 }
 
-/* So many of them have to come before the next grant: on a host one grant does for two messages or more; over a wire it goes out
- * while most of what fills the way is still to come. */
+/* The number of messages that must arrive before the next grant. On a host one grant covers two messages or more.
+ * Between hosts it is sent while most of the data in flight is still to come. */
 static uint64_t worth_a_grant(const struct gyre_request *r, const struct gy_lane_state *lane, int peer)
 {
     return gy_flow_is_same_host(r->comm, peer) ? lane->ahead - lane->ahead / 2 : (lane->ahead + 7) / 8;
 }
 
-/* Iterations whose place is ready, in pair numbers: of the current step, and of the next ones that receive from the same
- * peer, so that it need not stop between two steps and wait for a grant. */
+/* Iterations whose place is ready, in pair numbers: of the current step, and of the next ones that receive from the
+ * same peer, so that the peer need not stop between two steps and wait for a grant. */
 static uint64_t horizon(struct gyre_request *r, int l, uint64_t most)
 {
     const struct gy_lane_state *lane = &r->lane[l];
@@ -406,8 +413,8 @@ static uint64_t messages_of(const struct gyre_request *r, const struct gy_step *
     return (uint64_t)step->rounds * gy_layout_tiles(gy_step_longest(r, step), r->tile);
 }
 
-/* Grants of the step before count on where the peer is the same. Where it is another one, what was granted beyond that
- * step is for a later one of this lane, and is kept until then: the peer does not send it again unless it is asked. */
+/* Grants of the step before remain valid if the peer is the same. For another peer, grants beyond that step belong
+ * to a later one of this lane, and are kept until then: the peer does not send them again unless it is asked. */
 static void carry_grants(struct gyre_request *r, int l, const struct gy_step *step)
 {
     struct gy_lane_state *lane = &r->lane[l];

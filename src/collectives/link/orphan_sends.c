@@ -1,9 +1,10 @@
-/* Frames that links still have of a request that is over, as its communicator has ended (comm_teardown.h). A link's queue runs through the
- * frames themselves, which lie in the request: so that is given to nobody else before they are out, however long their peer does not
- * read. What they send is copied aside, and the caller has his buffers back.
+/* Frames that links still hold of a request that is over because its communicator has ended (comm_teardown.h). A
+ * link's queue runs through the frames themselves, which lie in the request. So the request is not reused before
+ * they are sent, however long their peer does not read. Their payloads are copied, and the caller gets its buffers
+ * back.
  *
- *   has frames queued ──▶ lent ──▶ collected by its owner: given up ──▶ the last frame is out: freed
- *                              └─▶ the last frame is out: as any other ──▶ collected by its owner */
+ *   has frames queued ──▶ orphaned ──▶ collected by its owner: given_up ──▶ the last frame is sent: freed
+ *                                  └─▶ the last frame is sent: as any other ──▶ collected by its owner */
 #include <string.h>
 
 #include "collectives/engine/request.h"
@@ -23,7 +24,7 @@ static bool is_queued(const struct gyre_request *r)
     return queued;
 }
 
-/* False: a device reads it, or there is no memory for now. */
+/* Copies a payload. Returns false if a device reads it, or if there is no memory for now. */
 static bool set_aside(struct gyre_request *r, struct gy_in_flight *flight)
 {
     const struct gy_context *ctx = r->comm->ctx;
@@ -76,7 +77,7 @@ static void forget(struct gy_context *ctx, struct gyre_request *r)
     struct gyre_request **at = &ctx->made;
     while (*at && *at != r)
         at = &(*at)->next_made;
-    if (*at) /* else its communicator has gone before */
+    if (*at) /* else its communicator was freed before */
         *at = r->next_made;
     gy_handle_remove(r, GY_HANDLE_REQUEST);
     gy_free(r);

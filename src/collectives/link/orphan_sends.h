@@ -4,10 +4,11 @@
 
 #include "collectives/engine/request.h"
 
-/* It is about to end, without all that it has posted having left: the caller's buffers are free from now on, and the request
- * serves nobody else before links have given its frames back. False: not yet. */
+/* Detaches the sends of a request that is about to end before all that it has posted is sent: the caller's buffers
+ * are free from now on. The request is not reused before links have released its frames. Returns false if that is
+ * not possible yet. */
 bool gy_request_detach_sends(struct gyre_request *request);
-/* Those that are free by now; all: links touch nothing any more. */
+/* Takes back the requests that are free by now; all: links touch nothing any more. */
 void gy_requests_take_back(struct gy_context *ctx, bool all);
 
 #endif
