@@ -1,4 +1,4 @@
-/* One-sided calls: by memory where the target's is mapped, else by a device or by frames. */
+/* One-sided calls: by memory if the target's is mapped, else by a device or by frames. */
 #include "collectives/engine/liveness.h"
 #include "collectives/engine/progress.h"
 #include "collectives/rma/window.h"
@@ -74,7 +74,7 @@ struct awaited {
     struct gy_one_sided_wait *wait;
 };
 
-/* Or nobody is left who could signal, and what those sent who were there has been looked at. */
+/* Also true if no rank is left that could signal, once all that the departed ranks have sent has been read. */
 static bool has_come(const void *what)
 {
     const struct awaited *a = what;
@@ -113,7 +113,7 @@ gyre_status gy_window_await(struct gyre_window *window, unsigned index, uint64_t
         return ctx->error.status;
     if (alone)
         return gy_window_tell_lost(window, lost);
-    comm->error.status = GYRE_SUCCESS; /* the communicator goes on, and may have been told of another one */
+    comm->error.status = GYRE_SUCCESS; /* the communicator continues, and may hold an earlier error */
     return gy_error_set(&comm->error, GYRE_PEER_LATE, -1,
                         "signal %u of a window has come %llu times and not %llu within %g s (GYRE_TIMEOUT)", index,
                         (unsigned long long)count, (unsigned long long)value, (double)timeout / 1e9);

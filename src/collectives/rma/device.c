@@ -1,14 +1,15 @@
-/* One-sided access by a transport whose device reaches the target's memory: its processor has no part in it, so a put, a get
- * and their flush are done even while the target computes.
+/* One-sided access by a transport whose device reaches the target's memory. The target's processor takes no part, so
+ * a put, a get and their flush complete even while the target computes.
  *
- * Puts and gets only. An accumulation excludes those of every other rank, of the target's own and of its host's ranks too,
- * and these reduce with the processor; a device's atomics (fetch and add of 64 bits) exclude other devices' only, so they
- * would lose additions. A signal has to wake who waits for it, which a silent write does not. Both stay messages.
+ * Puts and gets only. An accumulation excludes those of every other rank, also of the target and of its host's
+ * ranks, which reduce with the processor. A device's atomics (fetch and add of 64 bits) exclude only those of other
+ * devices, so additions would be lost. A signal has to wake a waiting rank, which a silent write does not. Both stay
+ * messages.
  *
- * Order: what a rank asks of one target happens in that order. A get or put does not wait for accumulations of this rank that
- * the target has not taken yet, which are messages: until a flush has seen to them, it follows them as a message. And
- * where the peer has several devices, of which none knows what the others have written, what is put is settled before
- * anything else is asked. */
+ * Order: accesses of one rank to one target happen in the order of its calls. A get or put does not wait for
+ * accumulations of this rank that the target has not processed yet, since they are messages: until a flush has
+ * completed them, it follows them as a message. If the peer has several devices, none of which knows what the others
+ * have written, puts are settled before any other access. */
 #include "collectives/rma/window.h"
 
 bool gy_window_by_device(const struct gyre_window *window, int target)
@@ -28,12 +29,12 @@ static gyre_status access_target(struct gyre_window *window, struct gy_access *a
     struct gy_link *link;
     gyre_status status = gy_context_link(ctx, gy_group_world(&window->comm->group, target), &link);
     if (status == GYRE_SUCCESS && gy_window_has_lost(window, target))
-        return gy_window_tell_lost(window, target); /* its device would refuse, and that is the link's end */
+        return gy_window_tell_lost(window, target); /* its device would refuse, which would end the link */
     if (status != GYRE_SUCCESS)
         return gy_error_set(&window->comm->error, status, -1, "%.900s", ctx->error.text);
     access->key = &window->targets[target].far;
     ctx->ops[window->carrier]->access(link, access);
-    /* On failure the world is closed, and with it the link that knows of the access. */
+    /* On failure the world is closed, and with it the link that holds the access. */
     return gy_window_until(window, is_done, access, target, call);
 }
 
@@ -67,8 +68,8 @@ gyre_status gy_device_get(struct gyre_window *window, unsigned char *destination
     return status == GYRE_SUCCESS ? access_target(window, &access, target, "a get") : status;
 }
 
-/* The first transport that reaches a member and has such a device: at most one does. Each is asked once: what a device will
- * not register it will not for the next member either. */
+/* Exposes the memory to the first transport that reaches a member and has such a device: there is at most one. Each
+ * transport is tried once: memory that a device cannot register for one member it cannot register for another. */
 void gy_window_expose_to_devices(struct gyre_window *window, struct gy_rma_key *key_p)
 {
     struct gyre_comm *comm = window->comm;
@@ -85,7 +86,7 @@ void gy_window_expose_to_devices(struct gyre_window *window, struct gy_rma_key *
     }
 }
 
-/* Both ends have to be ready, and joined by this transport. */
+/* Stores the target's key. Both ends have to be ready, and connected by this transport. */
 void gy_window_take_key(struct gyre_window *window, int target, const struct gy_rma_key *key)
 {
     struct gyre_comm *comm = window->comm;

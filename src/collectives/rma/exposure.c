@@ -1,17 +1,18 @@
-/* What a window shows the ranks of its host by memory, and for how long.
+/* What a one-sided window exposes to the ranks of its host by memory, and for how long.
  *
- *   made ──▶ exposed ──▶ destroyed by all                      nobody looks there any more: memory and control are free
- *                   └──▶ it goes with its communicator         free when every rank that may still store there has done likewise,
- *                   └──▶ the world fails                       withdrawn, kept as long as the world
+ *   made ──▶ exposed ──▶ destroyed by all                no peer accesses it any more: memory and control are free
+ *                   └──▶ its communicator is destroyed   free when all that may still store there have done so, too
+ *                   └──▶ the world fails                 withdrawn, kept as long as the world
  *
- * A peer that stores there asks nobody, and may not have heard that the world has failed, or that the owner's communicator is
- * gone. After a failure the owner's memory is parted from it before any call of the owner's returns the error. Whose
- * communicator goes may go on using the memory for something else in a world that lives, so it stays shared; but when it is
- * freed its place is given to nobody while a peer has the window. Each counts itself out in the owner's control, with its
- * last access to that; not after a failure, when those who see it and those who do not may differ about how a window ended.
+ * A peer stores there without asking, and may not have heard that the world has failed, or that the owner's
+ * communicator is destroyed. After a failure the owner's memory is separated from it before any call of the owner
+ * returns the error. In a world that continues, the owner of a destroyed communicator may use the memory for
+ * something else, so it stays shared. When it is freed, its place is not reused while a peer has the window. Each
+ * peer counts itself out in the owner's control, with its last access to that. It does not after a failure: ranks
+ * may then disagree about how a window ended.
  *
- * Ranks that share a process share its mapping too, and could not be parted: they reach each other by links, whose frames the
- * owner takes itself, and takes no more after a failure. */
+ * Ranks that share a process share its mapping, too, and could not be separated. They reach each other by links,
+ * whose frames the owner processes itself, and no more after a failure. */
 #include <string.h>
 
 #include "collectives/rma/window.h"

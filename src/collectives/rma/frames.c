@@ -26,7 +26,7 @@ static gyre_status failure(const struct gyre_window *window, int target)
     return gy_window_has_lost(window, target) ? gy_window_tell_lost(window, target) : GYRE_SUCCESS;
 }
 
-/* Is one of the window's frames free, or the world broken? */
+/* True if one of the window's frames is free, or the world has failed. */
 static bool has_free_frame(const void *what)
 {
     const struct gyre_window *window = what;
@@ -51,11 +51,11 @@ static struct gy_frame_out *free_frame(struct gyre_window *window, int target)
     for (int i = 0; i < GY_ONE_SIDED_FLIGHT; i++)
         if (!window->out[i].queued)
             return &window->out[i];
-    return &window->out[0]; /* the world is broken: nobody sends it */
+    return &window->out[0]; /* the world has failed: no link sends it */
 }
 
-/* The caller's memory is its own again, whatever became of the call: links give frames back also when nobody takes what they
- * bring. */
+/* Waits until the caller's memory is free again, whatever the call's result: links release frames also if no rank
+ * reads them. */
 static gyre_status settle(struct gyre_window *window, int target, gyre_status status)
 {
     gyre_status settled = gy_window_until(window, is_quiet, window, target, "an access");
@@ -166,7 +166,7 @@ static bool is_flushed(const void *what)
     return t->flushed >= t->flushes || it->window->comm->ctx->closed;
 }
 
-/* All that a target has refused is told once: the first of it. */
+/* Reports the refusals of a target once: the first of them. */
 static gyre_status tell_refused(struct gyre_window *window, int target)
 {
     struct gyre_comm *comm = window->comm;
@@ -193,7 +193,7 @@ static void ask(struct gyre_window *window, int target)
 {
     for (int r = 0; r < window->comm->size; r++) {
         struct gy_target *t = &window->targets[r];
-        bool silent = t->far.rails > 0 && !t->asked; /* all of it by devices: nobody there has to answer */
+        bool silent = t->far.rails > 0 && !t->asked; /* all by devices: no answer is needed */
         if ((target >= 0 && r != target) || t->memory || t->ask.queued || silent || gy_window_has_lost(window, r))
             continue;
         fill(window, &t->ask, GY_FRAME_FLUSH, 0);
@@ -205,10 +205,10 @@ static void ask(struct gyre_window *window, int target)
 gyre_status gy_rma_flush(struct gyre_window *window, int target)
 {
     struct gyre_comm *comm = window->comm;
-    int lost = -1; /* a member that answers no more; what was asked of the others is to have happened all the same */
+    int lost = -1; /* a member that does not answer any more; accesses to the others have to complete all the same */
     ask(window, target);
     gyre_status status = comm->ctx->closed ? comm->ctx->error.status : GYRE_SUCCESS;
-    for (int r = 0; r < comm->size && status == GYRE_SUCCESS; r++) { /* one by one: the one that is late is named */
+    for (int r = 0; r < comm->size && status == GYRE_SUCCESS; r++) { /* one by one: the late one is named */
         struct flushing it = {window, r};
         if (target >= 0 && r != target)
             continue;
@@ -227,7 +227,7 @@ gyre_status gy_rma_flush(struct gyre_window *window, int target)
     return status == GYRE_SUCCESS ? tell_refused(window, target) : status;
 }
 
-/* ---- what comes in ---- */
+/* ---- incoming frames ---- */
 
 static bool fits(const struct gyre_window *window, const struct gy_frame *frame, uint64_t bytes)
 {
@@ -240,14 +240,14 @@ static struct gy_operation operation_of(const struct gyre_window *window, const 
     return (struct gy_operation){(gyre_dtype)frame->dtype, op, gy_operations_find(&window->comm->ctx->operations, op)};
 }
 
-/* The peer's program has made an operation that this rank's has not, or not yet: nobody has broken the rules of the wire. */
+/* True if the peer's program has made an operation that this rank's has not, or not yet. That is no protocol error. */
 static bool is_unmade(const struct gyre_window *window, const struct gy_frame *frame)
 {
     struct gy_operation operation = operation_of(window, frame);
     return gy_op_is_own(frame->op) && !gy_operation_accumulates(&operation);
 }
 
-/* What gyre_window_accumulate lets through, and cuts into whole elements; a peer may send anything. */
+/* Checks what gyre_window_accumulate checks, and that elements are whole; a peer may send anything. */
 static bool is_good_accumulate(const struct gyre_window *window, const struct gy_frame *frame)
 {
     struct gy_operation operation = operation_of(window, frame);
@@ -281,8 +281,8 @@ gyre_status gy_rma_place(struct gyre_comm *comm, int peer, const struct gy_frame
     return GYRE_SUCCESS;
 }
 
-/* Not done, and the peer is told when it flushes. Until then none is done by any operation of the program's own, for this rank may
- * make it in the midst of what comes in pieces. */
+/* Refuses an unknown operation; the peer is told when it flushes. Until then all of the program's own operations are
+ * refused: this rank may make the operation between two pieces of one vector. */
 static bool refuses(struct gyre_window *window, int peer, const struct gy_frame *frame)
 {
     struct gy_target *from = &window->targets[peer];
@@ -303,20 +303,21 @@ static bool accumulate(struct gyre_window *window, int peer, const struct gy_fra
     struct gy_operation operation = operation_of(window, frame);
     struct gy_context *ctx = window->comm->ctx;
     gyre_status status = gy_window_lock(window, window->control, true);
-    if (status != GYRE_SUCCESS && ctx->error.status == GYRE_SUCCESS) { /* the peer thinks it done: this rank owes it */
+    if (status != GYRE_SUCCESS && ctx->error.status == GYRE_SUCCESS) { /* the peer believes it done: this rank is at
+                                                                        * fault */
         ctx->error = window->comm->error;
         ctx->error.rank = ctx->world->rank;
         gy_overlay_report(ctx->overlay, status, ctx->error.rank, ctx->error.text);
     }
     if (status != GYRE_SUCCESS)
-        return true; /* the world is broken, and says so */
+        return true; /* the world has failed and reports it */
     gy_combine(&operation, window->memory + frame->value, window->memory + frame->value, payload, frame->count);
     gy_window_unlock(window->control);
     return true;
 }
 
-/* A link gives a frame back when it knows that its payload has arrived, and with it those before: over RDMA the peer may have
- * answered long before. What he then asks for waits until it is back. */
+/* Answers a GET. A link releases a frame when it knows that its payload and those before have arrived: over RDMA the
+ * peer may have used the answer long before. The peer's next GET waits until the frame is released. */
 static void answer_get(struct gyre_window *window, int peer, struct gy_reply *reply)
 {
     struct gy_frame_out *out = &reply->out;
@@ -386,7 +387,8 @@ static bool reply(struct gyre_window *window, int peer, const struct gy_frame *f
         return false;
     if (!to->replies)
         to->replies = gy_alloc_zero(GY_ONE_SIDED_FLIGHT, sizeof(*to->replies));
-    if (!to->replies || to->replies[frame->lane].due) /* who waits for an answer asks nothing else under its number */
+    if (!to->replies || to->replies[frame->lane].due) /* a peer that waits for an answer sends no second GET under
+                                                       * its number */
         return false;
     to->replies[frame->lane].asked = *frame;
     answer_get(window, peer, &to->replies[frame->lane]);

@@ -1,16 +1,18 @@
-/* The lock of a window, which ranks of one host take in turns to accumulate there, each for itself or for a rank elsewhere.
+/* The lock of a one-sided window. Ranks of one host hold it in turn to accumulate there, each for itself or for a
+ * rank elsewhere.
  *
- *   lock     0 ──▶ holder + 1 ──▶ 0 ──▶ holder + 1 …    who waits spins, and then yields
- *   turns         n          n + 1       n + 1          counted by the holder, before it gives the lock back
+ *   lock     0 ──▶ holder + 1 ──▶ 0 ──▶ holder + 1 …    a waiter spins, and then yields
+ *   turns         n          n + 1       n + 1          counted by the holder, before it releases the lock
  *
- * Invariant: as long as a waiter sees the same holder and the same number of turns, it sees one turn, of which nothing has
- * moved. Only that is what the stall clock measures: a holder is blamed for its own turn, whoever had theirs before it,
- * and a rank that takes the lock again and again moves. What all of them together may take is the communicator's
- * timeout; then nobody is to blame.
+ * Invariant: while a waiter sees the same holder and the same number of turns, it sees one turn without progress.
+ * Only that is measured by the stall clock. A holder is reported for its own turn, whichever ranks held the lock
+ * before it, and a rank that takes the lock again and again makes progress. All turns together may take the
+ * communicator's timeout; then no rank is reported.
  *
- * A holder may be without a core, stopped, or dead: a verdict or a clock ends the wait. Who waits for an accumulation of its own
- * looks at its links meanwhile, as in every wait. Who takes that of another rank is inside the receive handler, where nothing else can
- * come in: no question is answered, and so it tells all who could ask, unasked, that it lives. */
+ * A holder may be without a core, stopped, or dead: a reported failure or a clock ends the wait. A rank that waits
+ * for its own accumulation progresses its links meanwhile, as in every wait. A rank that applies another rank's
+ * accumulation is inside the receive handler, where no other frame can arrive. It answers no question there, and so
+ * sends its liveness unasked to all ranks that could ask. */
 #include <sched.h>
 #include <stdio.h>
 
@@ -22,12 +24,12 @@
 #include "core/topology.h"
 
 #define SPINS 1000
-#define AWAY (100 * GY_MILLISECOND) /* longer between two looks: this rank was stopped, or without a core */
+#define AWAY (100 * GY_MILLISECOND) /* a longer pause between two polls: this rank was stopped, or without a core */
 
 struct wait {
     int64_t began, looked; /* 0: not yet */
     uint32_t holder, turns, first;
-    int64_t since; /* when holder and turns were seen first */
+    int64_t since; /* when this holder and number of turns were first seen */
 };
 
 static void look(struct wait *wait, const struct gy_exposed_control *control, uint32_t holder)
@@ -58,7 +60,7 @@ static void blame(const struct gyre_window *window, int world)
     gy_window_end_world(ctx, GYRE_PEER_STALLED, world, text);
 }
 
-/* GYRE_IN_PROGRESS: goes on waiting. */
+/* Checks the clocks. Returns GYRE_IN_PROGRESS if the wait continues. */
 static gyre_status judge(const struct gyre_window *window, const struct wait *wait)
 {
     struct gyre_comm *comm = window->comm;
@@ -69,14 +71,14 @@ static gyre_status judge(const struct gyre_window *window, const struct wait *wa
     }
     if (wait->looked - wait->began <= timeout)
         return GYRE_IN_PROGRESS;
-    comm->error.status = GYRE_SUCCESS; /* the communicator goes on, and may have been told of another one */
+    comm->error.status = GYRE_SUCCESS; /* the communicator continues, and may hold an earlier error */
     return gy_error_set(&comm->error, GYRE_PEER_LATE, -1,
                         "rank %d has not come to accumulate into window %u within %g s (GYRE_TIMEOUT), in which %u "
                         "accumulations of others ended",
                         comm->ctx->world->rank, window->id, (double)timeout / 1e9, wait->turns - wait->first);
 }
 
-/* Between two looks at the lock. False: the world has failed. */
+/* Makes progress between two polls of the lock. Returns false if the world has failed. */
 static bool attend(struct gyre_window *window, bool sinking)
 {
     struct gy_context *ctx = window->comm->ctx;
@@ -90,8 +92,8 @@ static bool attend(struct gyre_window *window, bool sinking)
     return !ctx->closed;
 }
 
-/* Takes the lock if it is free; *holder_p: of whom it is not. A rank that sees the holder also sees the turns before it,
- * since the holder took the lock as the last one had given it back. */
+/* Takes the lock if it is free; else *holder_p is its holder. A rank that sees the holder also sees the turns before
+ * it, since the holder took the lock after its release by the one before. */
 static bool take(const struct gyre_window *window, struct gy_exposed_control *control, uint32_t *holder_p)
 {
     *holder_p = 0;
@@ -138,7 +140,7 @@ gyre_status gy_window_lock(struct gyre_window *window, struct gy_exposed_control
 
 void gy_window_unlock(struct gy_exposed_control *control)
 {
-    uint32_t turns = atomic_load_explicit(&control->turns, memory_order_relaxed); /* the holder's alone */
+    uint32_t turns = atomic_load_explicit(&control->turns, memory_order_relaxed); /* written by the holder alone */
     atomic_store_explicit(&control->turns, turns + 1, memory_order_relaxed);
     atomic_store_explicit(&control->lock, 0, memory_order_release);
 }

@@ -1,14 +1,15 @@
-/* What the end of a window leaves behind, where not all ranks have destroyed it: it went with its communicator, which one rank
- * destroys alone, and whose world goes on.
+/* The end of a one-sided window that not all ranks have destroyed: it ended with its communicator, which one rank
+ * destroys alone, and whose world continues.
  *
- *   its owner     takes back what links still store to (context.c), and copies aside what they have yet to send of it: from then
- *                 on its memory is the caller's alone
- *                 ──▶ answers what still comes, and a PING, by a PONG that says so
- *   the others    give up what they wait for from there, for links are FIFO and nothing more comes: PEER_LEFT, on that
- *                 communicator alone
+ *   its owner    takes back what links still store to (context.c), and copies what they have yet to send of it: from
+ *                then on its memory belongs to the caller alone
+ *                ──▶ answers later frames, and a PING, by a PONG that says so
+ *   the others   stop waiting for the owner, since links are FIFO and nothing more comes: PEER_LEFT, on that
+ *                communicator alone
  *
- * gyre_window_destroy then waits for nobody, either, so that a window may be gone on some of the others and not yet on all: these
- * are answered likewise. Who reaches the memory by its own mapping, or its device, is answered by nobody: exposure.c. */
+ * gyre_window_destroy then waits for no rank, either. So a window may be destroyed on some of the others and not yet
+ * on all: their frames are answered likewise. A rank that accesses the memory by its own mapping, or its device,
+ * gets no answer: exposure.c. */
 #include <string.h>
 
 #include "collectives/engine/liveness.h"
@@ -18,7 +19,8 @@
 #include "core/clock.h"
 #include "core/mem.h"
 
-/* Destroying waits for nobody: a device that is slower reads what it has pinned. */
+/* Bounds the wait for links that read the memory: destroying waits for no peer. A slower device reads what it has
+ * pinned. */
 #define ORPHANED_MOST (200 * GY_MILLISECOND)
 
 /* ---- the owner ---- */
@@ -96,7 +98,7 @@ gyre_status gy_window_tell_lost(const struct gyre_window *window, int rank)
 {
     struct gyre_comm *comm = window->comm;
     int world = gy_group_world(&comm->group, rank);
-    comm->error.status = GYRE_SUCCESS; /* the communicator goes on, and may have been told of another one */
+    comm->error.status = GYRE_SUCCESS; /* the communicator continues, and may hold an earlier error */
     return gy_error_set(
         &comm->error, GYRE_PEER_LEFT, world,
         has_destroyed(comm, rank)
@@ -118,7 +120,8 @@ void gy_windows_give_up(struct gyre_comm *comm, int rank, uint64_t id)
     }
 }
 
-/* Will no signal come from there any more? What the member had sent is here: it came before that word, by the same way. */
+/* True if no signal can come from the member any more. All that it had sent is here: it came before the notice, on
+ * the same link. */
 static bool is_lost_signaller(const struct gyre_window *window, int rank)
 {
     struct gyre_comm *comm = window->comm;

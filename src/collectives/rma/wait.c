@@ -1,5 +1,5 @@
-/* One-sided calls that wait have no request and no record in the flight recorder. A list of them in the context is what an
- * error message, the page of gyre-top and the log know of them. */
+/* Blocked one-sided calls have no request and no record in the flight recorder. The context has a list of them, from
+ * which error messages, the page of gyre-top and the log read. */
 #include <stdio.h>
 
 #include "collectives/comm/status_page.h"
@@ -41,7 +41,7 @@ void gy_one_sided_wait_tell(struct gy_one_sided_wait *wait, int64_t now)
 void gy_one_sided_wait_end(struct gy_one_sided_wait *wait)
 {
     if (wait->comm->ctx->page)
-        wait->comm->ctx->page->waits = 0; /* written anew at the next slow turn */
+        wait->comm->ctx->page->waits = 0; /* written anew by the next slow progress */
     for (struct gy_one_sided_wait **at = &wait->comm->ctx->one_sided_waits; *at; at = &(*at)->next)
         if (*at == wait) {
             *at = wait->next;
@@ -66,7 +66,7 @@ void gy_window_end_world(struct gy_context *ctx, gyre_status status, int world, 
 struct bounded {
     struct gy_context *ctx;
     const struct gyre_window *window;
-    int rank, world; /* whose answer it is */
+    int rank, world; /* the rank that has to answer */
     bool (*done)(const void *);
     const void *what;
     int64_t since, deadline;
@@ -79,7 +79,7 @@ static bool is_gone(const struct bounded *b)
     return gy_liveness_has_gone(b->ctx, b->world, false, b->since, gy_now());
 }
 
-/* What a device does is never done once the world is closed: its link has forgotten it then. */
+/* A device's access never completes once the world is closed: its link has then forgotten it. */
 static bool is_over(const void *what)
 {
     const struct bounded *b = what;

@@ -12,10 +12,10 @@
 #include "core/handle.h"
 #include "core/mem.h"
 
-/* What each rank tells the others when a window is made. */
+/* What each rank sends the others when a window is made. */
 struct exposure {
     uint64_t bytes;
-    uint64_t memory, control; /* offset on the rank's shared heap + 1; 0: not there */
+    uint64_t memory, control; /* offset on the rank's shared heap + 1; 0: none */
     struct gy_rma_key far;
 };
 
@@ -36,7 +36,7 @@ static gyre_status exchange(struct gyre_window *window, struct exposure *all)
     return gy_run_own(comm, &call);
 }
 
-/* Where this rank stores and loads is another process's word: outside of the heap there is nothing of that rank's. */
+/* Checks another process's offsets: outside of the heap there is no memory of that rank. */
 static bool are_places(const struct gy_segment *segment, const struct exposure *told)
 {
     return gy_segment_heap_spans(segment, told->memory - 1, told->bytes) &&
@@ -108,12 +108,13 @@ static gyre_status open_links(struct gyre_window *window, const struct exposure 
     }
     if (status != GYRE_SUCCESS) {
         gy_overlay_report(comm->ctx->overlay, status, comm->ctx->world->rank, comm->ctx->error.text);
-        gy_context_fail(comm->ctx); /* others may have been at work in the window for a while */
+        gy_context_fail(comm->ctx); /* others may have been using the window for a while */
     }
     return status;
 }
 
-/* In a call that all make this rank has had no memory for its part: the others wait for it, and it does not come again. */
+/* Reports that this rank had no memory for its part of a collective call: the others wait for it, and it does not
+ * come again. */
 static void tell_shortage(const struct gyre_comm *comm, gyre_status status)
 {
     struct gy_context *ctx = comm->ctx;
@@ -124,7 +125,7 @@ static void tell_shortage(const struct gyre_comm *comm, gyre_status status)
 gyre_status gy_window_expose(struct gyre_comm *comm, void *memory, size_t bytes, struct gyre_window **window_p)
 {
     gyre_status status = GYRE_NO_MEMORY;
-    comm->error.status = GYRE_SUCCESS; /* what an earlier call could not do is no failure of this one */
+    comm->error.status = GYRE_SUCCESS; /* failures of an earlier call do not count for this one */
     struct gyre_window *window = gy_alloc_zero(1, sizeof(*window));
     struct exposure *all = gy_alloc((size_t)comm->size * sizeof(*all));
     struct gy_target *targets = gy_alloc_zero((size_t)comm->size, sizeof(*targets));
@@ -137,11 +138,11 @@ gyre_status gy_window_expose(struct gyre_comm *comm, void *memory, size_t bytes,
     window->targets = targets;
     window->memory = memory;
     window->bytes = bytes;
-    gy_windows_free_left(comm->ctx); /* what others have left by now is room for this one */
+    gy_windows_free_left(comm->ctx); /* frees what other ranks have left by now */
     status = gy_exposed_make(window);
     if (status != GYRE_SUCCESS)
         goto tell;
-    window->id = ++comm->windows_made; /* before anybody can know it: frames may come as soon as one rank is through */
+    window->id = ++comm->windows_made; /* before a peer can know it: frames may come once one rank has completed */
     window->next = comm->windows;
     comm->windows = window;
     comm->ctx->windows++;
@@ -233,17 +234,17 @@ gyre_status gy_window_conceal(struct gyre_window *window)
 {
     struct gyre_comm *comm = window->comm;
     struct gy_call barrier = {.collective = GY_BARRIER, .dtype = GYRE_INT32};
-    comm->error.status = GYRE_SUCCESS; /* what an earlier call could not do is no failure of this one */
+    comm->error.status = GYRE_SUCCESS; /* failures of an earlier call do not count for this one */
     gyre_status flushed = gy_window_flush(window, -1), status = flushed;
-    struct gy_error refused = comm->error; /* by a target: no reason to stay away, when all others come */
+    struct gy_error refused = comm->error; /* by a target: this rank still joins the barrier */
     if (status == GYRE_SUCCESS || status == GYRE_INVALID_ARGUMENT) {
         comm->error.status = GYRE_SUCCESS;
         status = gy_run_own(comm, &barrier);
     }
     bool goes_on = comm->ctx->error.status == GYRE_SUCCESS;
-    if (status == GYRE_UNSUPPORTED && goes_on) /* nothing has begun: others may still be at work in the window */
+    if (status == GYRE_UNSUPPORTED && goes_on) /* nothing has begun: others may still use the window */
         return status;
-    tell_shortage(comm, status); /* the window goes in any case */
+    tell_shortage(comm, status); /* the window is freed in any case */
     window->quiet = status == GYRE_SUCCESS;
     gy_window_free(window);
     if (status != GYRE_SUCCESS || flushed == GYRE_SUCCESS)
