@@ -1,7 +1,8 @@
-/* An agreement among the members of one communicator, whatever has failed: agree itself, and the first step of a shrink and a growth.
+/* An agreement among the members of one communicator, whatever has failed: agree itself, and the first step of a
+ * shrink and a growth.
  *
- * A rank that a failure has interrupted in a growth and one that shrinks meet in the same agreement. That growth has failed,
- * and both go on to the next agreement. */
+ * A rank that a failure has interrupted in a growth and one that shrinks enter the same agreement. That growth has
+ * failed, and both continue with the next agreement. */
 #include "collectives/lifecycle/agree.h"
 
 #include <stdlib.h>
@@ -25,7 +26,7 @@ void gy_recovery_poll(struct gy_context *ctx)
     gy_uniform_step(ctx);
 }
 
-/* An abort is the end, whatever came before it. NULL: there is none. */
+/* Returns the abort, which ends everything, whatever came before it. NULL: there is none. */
 static const struct gy_error *find_abort(const struct gy_context *ctx)
 {
     return ctx->error.status == GYRE_ABORTED ? &ctx->error : gy_overlay_aborted(ctx->overlay);
@@ -47,7 +48,7 @@ static gyre_status enter(struct gyre_comm *comm, const struct gy_agreement_input
     qsort(members, (size_t)comm->size, sizeof(*members), by_number);
     gyre_status status = gy_agreement_enter(ctx->world->agreement, comm->id, comm->agreements + 1, members, comm->size,
                                             input, comm->attributes.timeout_ns, error);
-    if (status == GYRE_SUCCESS) /* else this rank has not been in it, and its next try is the same one to the others */
+    if (status == GYRE_SUCCESS) /* otherwise this rank has not been in it, and its next try counts as the same one */
         comm->agreements++;
     gy_free(members);
     return status;
@@ -85,15 +86,16 @@ static gyre_status hold_one(struct gyre_comm *comm, const struct gy_agreement_in
     return status;
 }
 
-/* Whom a failure has caught in the middle of growing is in this session with a growing that has failed, and comes to the
- * next one, as this rank does. */
+/* A rank that a failure interrupts in a growth is in this agreement with a failed growth. It comes to the next one,
+ * as this rank does. */
 static bool is_failed_growing(const struct gy_agreement_input *input, const struct gy_outcome *outcome)
 {
     return outcome->status == GYRE_MISMATCH && outcome->count & GY_AGREE_GROWS && input->kind != GY_AGREEMENT_GROW;
 }
 
-/* The world has failed when some were here already, with operations under way: who goes on answers no more, so all stay
- * until these have ended, and come once more. All know it by the outcome. */
+/* The world failed when some ranks were here already, with operations in flight. A rank that continues does not
+ * answer any more. So all stay until these operations have ended, and enter once more. The outcome tells all ranks
+ * so. */
 static bool is_untimely(const struct gyre_comm *comm, const struct gy_agreement_input *input,
                         const struct gy_outcome *outcome)
 {
@@ -102,7 +104,7 @@ static bool is_untimely(const struct gyre_comm *comm, const struct gy_agreement_
            !(says & GY_AGREE_AGAIN) && (says & GY_AGREE_FAILED || outcome->ranks < comm->size);
 }
 
-/* The news of the failure come here, too: not where the only one who is missing has left. */
+/* Waits for the report of the failure to arrive here, too. It does not if the only missing rank has left. */
 static void settle(struct gy_context *ctx)
 {
     int64_t deadline = gy_now() + NEWS_TIMEOUT;

@@ -1,4 +1,4 @@
-/* A forked child inherits the world's memory and descriptors. It must not speak for its parent: its copies of the
+/* A forked child inherits the world's memory and descriptors. It must not act for its parent: its copies of the
  * descriptors are closed (so that the parent's death stays visible to its peers), and its calls fail. */
 #include "collectives/lifecycle/atfork.h"
 #include "collectives/comm/status_page.h"
@@ -10,8 +10,8 @@
 
 #define LOOK (5 * GY_MILLISECOND) /* for the lock of a context, or between two tries for all */
 
-/* A thread that waits for the list of contexts. It may hold locks of contexts meanwhile, where an operation of the program's
- * forks, or a world is made of another one: those are whole until it has the list. */
+/* A thread that waits for the list of contexts. It may hold locks of contexts meanwhile, if an operation of the
+ * program's forks, or a world is made from another one. Those contexts are consistent until it has the list. */
 struct waiter {
     const char *name; /* gy_progress_lock_self */
     struct waiter *next;
@@ -20,8 +20,8 @@ struct waiter {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* held for a few instructions */
 static pthread_cond_t is_free = PTHREAD_COND_INITIALIZER;
 static struct waiter *waiters;      /* under the lock, as the next one */
-static bool taken;                  /* the list, by one thread */
-static struct gy_context *contexts; /* its */
+static bool taken;                  /* the list is held by one thread */
+static struct gy_context *contexts; /* the list */
 
 static void stand(struct waiter *self)
 {
@@ -41,7 +41,7 @@ static void take_list(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* Stands no longer; it has the list. */
+/* Removes the waiter, which has the list. */
 static void go_on(const struct waiter *self)
 {
     struct waiter **place = &waiters;
@@ -60,7 +60,7 @@ static void give_list(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* Does the thread that is inside stand still, for it waits for the list that this one has? */
+/* True if the thread inside the context is blocked, because it waits for the list that this one holds. */
 static bool stands_still(const struct gy_context *ctx)
 {
     bool found = false;
@@ -79,7 +79,8 @@ static void leave_all(void)
             gy_progress_leave(ctx);
 }
 
-/* A thread that forks in a function which gyre has called, an operation of the program's say, is inside already. */
+/* Enters all contexts, or returns false. A thread that forks in a function called by gyre, such as an operation of
+ * the program's, is inside already. */
 static bool enter_all(void)
 {
     for (struct gy_context *ctx = contexts; ctx; ctx = ctx->next)
@@ -93,13 +94,13 @@ static bool enter_all(void)
     return true;
 }
 
-/* The child gets whole contexts, not one that another thread has half moved. Who is inside one may wait for a thread that wants
- * to be inside another, a rank of the same world: so all are entered at once, or none. */
+/* The child needs consistent contexts. A thread inside one may wait for a thread that has to enter another, a rank
+ * of the same world. So all are entered at once, or none. */
 static void before(void)
 {
     struct timespec pause = {.tv_nsec = LOOK};
     struct waiter self;
-    stand(&self); /* also in the pauses */
+    stand(&self); /* stays a waiter in the pauses */
     for (take_list(); !enter_all(); take_list()) {
         leave_all();
         give_list();
@@ -121,7 +122,7 @@ static void after_child(void)
     atomic_fetch_add(&gy_fork_generation, 1);
     for (struct gy_context *ctx = contexts; ctx; ctx = ctx->next) {
         gy_progress_lock_abandon(ctx);
-        gy_poller_abandon(ctx->poller); /* first: the epoll set is the parent's too, nothing may be removed from it */
+        gy_poller_abandon(ctx->poller); /* first: the epoll set is the parent's, too, and must not lose entries */
         for (int t = 0; t < ctx->transports; t++)
             ctx->ops[t]->fini(ctx->instance[t], true);
         ctx->transports = 0;

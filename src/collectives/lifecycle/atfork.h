@@ -1,4 +1,4 @@
-/* Contexts in a child of a fork. */
+/* Contexts in a forked child. */
 #ifndef GY_COLLECTIVES_LIFECYCLE_ATFORK_H
 #define GY_COLLECTIVES_LIFECYCLE_ATFORK_H
 

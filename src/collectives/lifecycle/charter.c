@@ -1,4 +1,5 @@
-/* What the context of a joiner takes over of the communicator that it joins: count of the user's operations, attributes, address. */
+/* What the context of a joiner inherits from the communicator that it joins: count of the user's operations,
+ * attributes, join address. */
 #include "collectives/lifecycle/charter.h"
 
 #include <string.h>
@@ -24,8 +25,8 @@ void gy_charter_write(const struct gyre_comm *comm, uint64_t operations, struct 
     charter_p->size = (size_t)(wire.at - charter_p->bytes);
 }
 
-/* Where the world met in the first place: from now on it is this process's, too, to be found there, should it come to be
- * rank 0. Of a world that met nowhere the address stays at which the joiner has joined. */
+/* Inherits the address at which the world was bootstrapped. From now on this process, too, can be found there,
+ * should it become rank 0. A world without such an address keeps the one at which the joiner has joined. */
 static bool inherit_address(struct gy_wire *wire, struct gy_join_address *join_address)
 {
     char address[GY_ADDRESS_PLACE] = "";

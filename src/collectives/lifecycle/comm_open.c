@@ -1,4 +1,4 @@
-/* A communicator is opened, and closed. */
+/* Opens and closes communicators. */
 #include "collectives/lifecycle/comm_open.h"
 
 #include <string.h>
@@ -103,7 +103,7 @@ gyre_status gy_comm_create_world(struct gy_context *ctx, struct gyre_comm **comm
     return gy_comm_create(ctx, ctx->next_comm++, &group, gy_comm_together(ctx, &group) ? 0 : -1, comm_p, error);
 }
 
-/* To their owners, who have not collected them yet: each is freed when it is. */
+/* Leaves requests to their owners, which have not collected them yet: each is freed when it is collected. */
 static void leave_requests(struct gyre_comm *comm)
 {
     for (struct gyre_request *r, **at = &comm->ctx->made; (r = *at);) {

@@ -14,19 +14,19 @@
 #include "core/mem.h"
 
 #define SETTLE (200 * GY_MILLISECOND) /* destroying takes under a second */
-#define ENDED (UINT32_C(1) << 30)     /* in what is announced, beside the communicator's number; without: destroyed */
+#define ENDED (UINT32_C(1) << 30)     /* in the announcement, beside the communicator's number; without it: destroyed */
 
 static bool uniform_alone(const struct gyre_comm *comm)
 {
     if (comm->attributes.uniform || comm->verify)
         return false;
     for (const struct gyre_request *r = comm->ctx->active_first; r; r = r->next)
-        if (r->comm == comm && r->completion) /* started when ends were uniform */
+        if (r->comm == comm && r->completion) /* started while completion was uniform */
             return false;
     return true;
 }
 
-/* Without memory for it that rank finds out when it asks (stall_detector.c). */
+/* Tells a rank of the end. Without memory for it that rank finds out when it asks (stall_detector.c). */
 static void tell(struct gyre_comm *comm, int rank, uint64_t how, int cause)
 {
     struct gy_context *ctx = comm->ctx;
@@ -41,7 +41,8 @@ static void tell(struct gyre_comm *comm, int rank, uint64_t how, int cause)
     gy_comm_post(comm, rank, &channel->announce_end);
 }
 
-/* To those whom this rank has no link to, and so has sent nothing to: one that they make would find nobody here. */
+/* Tells members without a link to this rank that the communicator is gone; otherwise a link they open later would
+ * reach no communicator. */
 static void announce(struct gyre_comm *comm, uint64_t how, int cause)
 {
     struct gy_context *ctx = comm->ctx;
@@ -64,11 +65,11 @@ static void tell_all(struct gyre_comm *comm, uint64_t how, int cause)
     for (int rank = 0; rank < comm->size && !comm->ctx->closed; rank++)
         if (rank != comm->rank)
             tell(comm, rank, how, cause);
-    if (comm->region < 0) /* else they see it */
+    if (comm->region < 0) /* otherwise shared memory shows it */
         announce(comm, how, cause);
 }
 
-/* In shared memory, where each of them looks through its communicators then. */
+/* Shows the end in shared memory, and asks each member to check its communicators there. */
 static void show(struct gyre_comm *comm, int cause)
 {
     if (comm->region < 0)
@@ -92,7 +93,7 @@ void gy_comm_end(struct gyre_comm *comm, gyre_status status, int cause, const ch
     }
     gy_error_set(&comm->ended, status, cause, "%s", text);
     gy_comm_end_refuse(comm);
-    gy_call_cache_forget(comm); /* the shortest way does not ask */
+    gy_call_cache_forget(comm); /* the cached path does not check for an end */
     gy_context_take_back(ctx, comm->id, GY_BUT_WINDOWS);
     for (struct gyre_request *r = ctx->active_first; r; r = r->next)
         if (r->comm == comm)
@@ -145,7 +146,7 @@ bool gy_comm_end_settle(struct gyre_comm *comm)
     return !is_pending(comm) || ctx->closed;
 }
 
-/* It has ended on a member: whoever found that out has logged it. */
+/* The communicator has ended on a member. The rank that detected it has logged it. */
 static void follow(struct gyre_comm *comm, int rank, int cause)
 {
     const struct gyre_request *r = comm->ctx->active_first;
@@ -191,7 +192,7 @@ int gy_comm_end_cause(const struct gyre_comm *comm, int rank)
                             : gy_region_cause(comm->ctx, comm->region, comm->id, gy_group_world(&comm->group, rank));
 }
 
-/* Are all frames that it has posted out of the links' hands? Their peer may not read for long. */
+/* True if links hold no frame that the request has posted. A peer may not read for long. */
 static bool has_flown(struct gyre_request *r)
 {
     bool flown = true;
@@ -202,7 +203,7 @@ static bool has_flown(struct gyre_request *r)
     return flown;
 }
 
-/* Is the member done with what it uses of this request, where it lies? */
+/* True if the member no longer uses the request's exposed memory. */
 static bool is_through(const struct gyre_request *r, int rank)
 {
     const struct gyre_comm *comm = r->comm;
@@ -221,7 +222,7 @@ static bool is_let_go(struct gyre_request *r)
             r->waiting_for = rank;
             return false;
         }
-    r->offer.input = r->offer.output = 0; /* there is nothing to part from them */
+    r->offer.input = r->offer.output = 0; /* nothing is left to separate from them */
     return true;
 }
 
@@ -251,7 +252,7 @@ void gy_comm_end_look(struct gy_context *ctx)
     _Atomic uint32_t *look = &gy_segment_rank(ctx->segment, ctx->world->local)->look;
     if (atomic_load_explicit(look, memory_order_relaxed) == 0)
         return;
-    atomic_exchange_explicit(look, 0, memory_order_acquire); /* what is shown from here on sets it again */
+    atomic_exchange_explicit(look, 0, memory_order_acquire); /* later changes set it again */
     for (struct gyre_comm *comm = ctx->comms; comm; comm = comm->next)
         if (comm->region >= 0)
             look_at(comm);

@@ -1,4 +1,4 @@
-/* A context is opened: of a world that meets, of one that a joiner joins, of the next epoch. And closed. */
+/* Opens contexts: of a world that bootstraps, of one that a joiner joins, of the next epoch. And closes them. */
 #include "collectives/lifecycle/context_open.h"
 
 #include <string.h>
@@ -20,8 +20,8 @@
 #include "membership/join_address.h"
 #include "transport/registry/registry.h"
 
-/* Whoever is stopped is to be named by those who wait for it, and not by those who wait for these, who follow it in the
- * tree by which the segment is handed on: these are more patient. */
+/* Timeouts grow with the depth in the fd-passing tree, so that a stopped rank is reported by its direct children and
+ * not by their descendants. */
 static gyre_status make_segment(struct gy_context *ctx, struct gy_error *error)
 {
     if (!gy_transport_wanted(ctx->config.transports, "shm"))
@@ -101,7 +101,7 @@ static gyre_status make_peers(struct gy_context *ctx, struct gy_error *error)
     return GYRE_SUCCESS;
 }
 
-/* Everything that stands on the overlay. */
+/* Makes everything above the overlay. */
 static gyre_status furnish(struct gy_context *ctx, struct gy_error *error)
 {
     gyre_status status = make_segment(ctx, error);
@@ -112,7 +112,8 @@ static gyre_status furnish(struct gy_context *ctx, struct gy_error *error)
     return status;
 }
 
-/* Of the table that all ranks of the host have, so that all of them say the same: the choice of algorithms asks for it, too. */
+/* Computed from the table that all ranks of the host have, so that the result is the same on all of them: the choice
+ * of algorithms depends on it, too. */
 static bool is_oversubscribed(const struct gy_world *world)
 {
     int cores = 0;
@@ -142,8 +143,8 @@ static void give_up(struct gy_context *ctx, const struct gy_error *error)
     free_parts(ctx);
 }
 
-/* There is no segment because another rank did not do its part: that is its failure. Its connection stands, so that it is
- * stopped where it does not answer. */
+/* True if there is no segment because another rank did not do its part: the failure is that rank's. Its connection
+ * stays open, so that it is stopped if it does not answer. */
 static bool is_of_another(const struct gy_context *ctx, gyre_status status, struct gy_error *error)
 {
     bool other = ctx->transports == 0 && error->rank >= 0 && error->rank != ctx->world->rank;
@@ -152,7 +153,7 @@ static bool is_of_another(const struct gy_context *ctx, gyre_status status, stru
     return other && (status == GYRE_PEER_UNREACHABLE || status == GYRE_NO_MEMORY || status == GYRE_NO_DESCRIPTORS);
 }
 
-/* The verdict on a rank of its own that it is dead, stalled, late or out of reach is the others'. */
+/* A failure of this rank itself (dead, stalled, late or unreachable) is declared by the others: receives it. */
 static gyre_status receive_own_failure(const struct gy_context *ctx, struct gy_error *error)
 {
     struct gy_error told = *error;
@@ -164,7 +165,7 @@ static gyre_status receive_own_failure(const struct gy_context *ctx, struct gy_e
                         told.rank, told.text);
 }
 
-/* A world in which somebody has failed already is one, too: whoever goes on does so from here. */
+/* A world in which a rank has failed already is one, too: survivors continue from here. */
 static gyre_status furnish_later(struct gy_context *ctx, struct gy_error *error)
 {
     gyre_status status = gy_overlay_create(ctx->world, &ctx->overlay, error);
@@ -175,7 +176,7 @@ static gyre_status furnish_later(struct gy_context *ctx, struct gy_error *error)
     if (gy_overlay_check(ctx->overlay, &ctx->error) != GYRE_SUCCESS)
         return GYRE_SUCCESS;
     status = furnish(ctx, error);
-    bool apart = status == GYRE_PEER_UNREACHABLE && ctx->transports > 0; /* a sentence that is everybody's */
+    bool apart = status == GYRE_PEER_UNREACHABLE && ctx->transports > 0; /* a message that is the same on all ranks */
     if (apart || is_of_another(ctx, status, error))
         gy_overlay_give_up(ctx->overlay, error);
     if (status != GYRE_SUCCESS && gy_overlay_check(ctx->overlay, &ctx->error) != GYRE_SUCCESS &&
@@ -186,7 +187,7 @@ static gyre_status furnish_later(struct gy_context *ctx, struct gy_error *error)
     return status == GYRE_SUCCESS ? status : receive_own_failure(ctx, error);
 }
 
-/* A joiner: its world is in a later epoch. */
+/* Opens the context of a joiner: its world is in a later epoch. */
 static gyre_status join(const gyre_config *user, struct gy_context *ctx, struct gy_error *error)
 {
     struct gy_charter charter = {0};
@@ -222,8 +223,7 @@ gyre_status gy_context_create(const gyre_config *user, const struct gy_upcalls *
         status = gy_poller_create(&ctx->poller, error);
     if (status == GYRE_SUCCESS)
         status = (user && user->join) || ctx->config.join ? join(user, ctx, error) : bootstrap(user, ctx, error);
-    explicit_bzero(ctx->config.secret,
-                   sizeof(ctx->config.secret)); /* the keys made from it are what is used from now on */
+    explicit_bzero(ctx->config.secret, sizeof(ctx->config.secret)); /* from now on the keys derived from it are used */
     if (status == GYRE_SUCCESS)
         status = finish(ctx, error);
     if (status != GYRE_SUCCESS) {
@@ -236,7 +236,7 @@ gyre_status gy_context_create(const gyre_config *user, const struct gy_upcalls *
     return GYRE_SUCCESS;
 }
 
-/* While the new world is made, the old one answers those who have not heard yet that it shall be. */
+/* While the new world is made, the old one answers ranks that have not heard of it yet. */
 static void attend_old(void *owner, uint32_t events)
 {
     (void)events;

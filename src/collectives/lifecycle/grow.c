@@ -1,21 +1,21 @@
-/* Growing: joiners come in at a point that all members agree on.
+/* Growing: joiners are admitted at a point that all members agree on.
  *
  *   rank 0                                         the other ranks
- *     place ───────── broadcast ──────────────────▶ open their listeners, and send whoever comes there to rank 0
+ *     place ───────── broadcast ──────────────────▶ open their listeners, and redirect joiners to rank 0
  *     waits for joiners, calls them
  *     list ────────── broadcast ──────────────────▶
- *     all: an agreement (agreement.h): has everybody the list, and a listener for the next epoch?
+ *     all: an agreement (agreement.h): does every rank have the list, and a listener for the next epoch?
  *       no  ──▶ the same error on all
- *       yes ──▶ rank 0 welcomes those on the list; all of them and all who took part make the next context, as in a shrink
+ *       yes ──▶ rank 0 welcomes those on the list; they and all participants make the next context, as in a shrink
  *
- * Invariant. A rank that is in this call comes to the agreement whatever has happened to it before, so that no survivor
- * waits for one that has turned back; and what they do then follows from the outcome alone, which is the same for all. In
- * the outcome of a success the list is everybody's. Should rank 0 not be in it any more, nobody would welcome the joiners:
- * then growing has failed. If it dies later, its joiners close their listeners (join_client.c), and they and rank 0 are dead members
- * of the new world, which shrinks.
+ * Invariant. A rank in this call enters the agreement whatever has happened to it before, so that no survivor waits
+ * for a rank that has turned back. What the ranks then do follows from the outcome alone, which is the same for all.
+ * If the outcome is a success, every rank has the list. If rank 0 is not in it any more, no rank would welcome the
+ * joiners: then growing has failed. If rank 0 dies later, its joiners close their listeners (join_client.c). They
+ * and rank 0 are then dead members of the new world, which shrinks.
  *
- * A failure may catch some ranks in here and others in a collective before it; those shrink or agree, in the same session
- * of the agreement. That growing has failed, and they go on to the next session (agree.c), where all meet. */
+ * A failure may interrupt some ranks in here and others in a collective before it; those shrink or agree, in the
+ * same agreement. That growth has failed, and they continue with the next agreement (agree.c), which all enter. */
 #include "collectives/lifecycle/grow.h"
 
 #include <stdio.h>
@@ -36,12 +36,12 @@
 #include "net/handshake.h"
 
 #define STEP (10 * GY_MILLISECOND)
-#define HANDSHAKE_TIMEOUT (GY_SECOND / 2) /* for strangers, who hold up those who wait */
+#define HANDSHAKE_TIMEOUT (GY_SECOND / 2) /* for unknown connections, which hold up joiners */
 #define CALL_TIMEOUT (5 * GY_SECOND)      /* for a joiner to answer; a machine may be busy */
 #define NEWS_TIMEOUT GY_SECOND
 #define EVERY_BIT UINT64_MAX
 
-/* What travels in the second broadcast. */
+/* The payload of the second broadcast. */
 struct list {
     uint8_t count;
     uint8_t status; /* of rank 0 */
@@ -51,7 +51,7 @@ struct list {
 struct growing {
     struct gyre_comm *comm;
     struct gy_context *ctx;
-    struct gy_error error; /* the first thing that has gone wrong here */
+    struct gy_error error; /* the first error here */
     struct gy_next_world next;
     struct gy_join_server *join_server;
     struct list list;
@@ -63,7 +63,7 @@ static bool well(const struct growing *growing)
     return growing->error.status == GYRE_SUCCESS;
 }
 
-/* Is the old world still one? */
+/* True if the old world has not failed. */
 static bool look(struct growing *growing)
 {
     struct gy_context *ctx = growing->ctx;
@@ -73,7 +73,7 @@ static bool look(struct growing *growing)
     return !ctx->closed;
 }
 
-/* In a world that has failed a request would have no end. */
+/* In a failed world a request would not complete. */
 static bool broadcast(struct growing *growing, void *bytes, size_t count)
 {
     struct gy_call call = {
@@ -86,7 +86,7 @@ static bool broadcast(struct growing *growing, void *bytes, size_t count)
     return status == GYRE_SUCCESS;
 }
 
-/* A listener for the next epoch, and the join address open to newcomers. */
+/* Opens a listener for the next epoch, and the join address for joiners. */
 static void prepare(struct growing *growing)
 {
     struct gy_world *world = growing->ctx->world;
@@ -98,7 +98,7 @@ static void prepare(struct growing *growing)
         gy_join_address_open(world, error);
 }
 
-/* Waits for events of the old world, while it still is one. */
+/* Waits for events of the old world, unless it has failed. */
 static bool turn(struct growing *growing, int64_t most)
 {
     gy_progress_sleep(growing->ctx, most < GY_MILLISECOND ? GY_MILLISECOND : most < STEP ? most : STEP);
@@ -107,13 +107,14 @@ static bool turn(struct growing *growing, int64_t most)
     return well(growing);
 }
 
-/* Rank 0: until `wanted` are at the listener or the time is over; those who have come by then are greeted to the end. */
+/* Rank 0 waits until `wanted` joiners are at the listener or the time is over; the handshakes of those that have
+ * come by then are completed. */
 static void await_joiners(struct growing *growing, int wanted, int64_t wait_ns)
 {
     struct gy_join_server *join_server = growing->join_server;
     int64_t now = gy_now(), deadline = now + wait_ns, timeout = now + HANDSHAKE_TIMEOUT;
     int most = wanted > 0 && wanted < GY_JOINERS_MOST ? wanted : GY_JOINERS_MOST;
-    gy_poller_poll(growing->ctx->poller, 0); /* who stands in the backlog */
+    gy_poller_poll(growing->ctx->poller, 0); /* accepts the connections of the backlog */
     if (timeout < deadline)
         timeout = deadline;
     while (well(growing) && gy_join_server_waiting(join_server) < most) {
@@ -145,7 +146,7 @@ static void receive(struct growing *growing, int wanted, int64_t wait_ns)
         gy_member_encode(&growing->joiners[i], list->records[i]);
 }
 
-/* What rank 0 says of the joiners is understood. */
+/* Decodes rank 0's list of joiners. */
 static void read_list(struct growing *growing)
 {
     const struct list *list = &growing->list;
@@ -162,7 +163,7 @@ static void read_list(struct growing *growing)
                      "rank 0 said something of the newcomers that is not understood");
 }
 
-/* Until everybody should know who comes in. */
+/* Runs until every rank should know the joiners. */
 static void meet_joiners(struct growing *growing, int wanted, int64_t wait_ns)
 {
     struct gy_world *world = growing->ctx->world;
@@ -176,21 +177,21 @@ static void meet_joiners(struct growing *growing, int wanted, int64_t wait_ns)
         return;
     if (first)
         receive(growing, wanted, wait_ns);
-    else if (well(growing) && gy_place_decode(place, &there)) /* without it they find rank 0's listener, or none */
+    else if (well(growing) && gy_place_decode(place, &there)) /* without it joiners find rank 0's listener, or none */
         gy_join_server_open(world, &there, &growing->join_server, &ignored);
     if (broadcast(growing, &growing->list, sizeof(growing->list)) && !first)
         read_list(growing);
 }
 
-/* ---- what has been agreed on ---- */
+/* ---- after the agreement ---- */
 
-/* Everybody who took part has the list, and the outcome says so. */
+/* Every participant has the list, and the outcome says so. */
 static gyre_status go_on(struct growing *growing, const struct gy_outcome *outcome, struct gyre_comm **comm_p)
 {
     struct gyre_comm *comm = growing->comm;
     int count = growing->list.count;
     uint64_t operations = outcome->count & ~GY_AGREE_GROWS;
-    uint8_t salt[GY_KEY_BYTES]; /* of the old key: whoever has listened to the agreement does not know it */
+    uint8_t salt[GY_KEY_BYTES]; /* derived from the old key, which an eavesdropper on the agreement does not know */
     gy_handshake_derive(growing->ctx->world->key, "gyre salt", outcome->job, outcome->salt, salt);
     struct gy_next_plan plan = {.size = outcome->ranks + count,
                                 .job = outcome->job,
@@ -211,12 +212,12 @@ static gyre_status go_on(struct growing *growing, const struct gy_outcome *outco
     gy_free(members);
     if (status == GYRE_SUCCESS)
         return status;
-out: /* the others go on without this rank */
+out: /* the others continue without this rank */
     gy_agreement_exclude(growing->ctx->world->agreement, growing->error.text);
     return growing->error.status;
 }
 
-/* Of several that have failed in several ways all name the same one. */
+/* Returns the same status on all ranks, also if several have failed in several ways. */
 static gyre_status first_failure(uint64_t bits)
 {
     return bits == EVERY_BIT ? GYRE_SUCCESS : (gyre_status)__builtin_ctzll(~bits);
@@ -230,7 +231,8 @@ static bool takes_part(const struct gy_outcome *outcome, int world)
     return false;
 }
 
-/* The lowest member of the communicator that is not among those that agreed: the same on every rank. −1: all are. */
+/* Returns the lowest member of the communicator that is not among those that agreed: the same on every rank; -1: all
+ * are. */
 static int lowest_missing(const struct gyre_comm *comm, const struct gy_outcome *outcome)
 {
     for (int r = 0; r < comm->size; r++)
@@ -239,8 +241,8 @@ static int lowest_missing(const struct gyre_comm *comm, const struct gy_outcome 
     return -1;
 }
 
-/* The agreed reason why no joiners were let in. A rank that has not failed itself knows only the status that another
- * rank brought to the agreement. A member that is missing is named where the status is that of a lost peer. */
+/* Sets the agreed reason why no joiners were admitted. A rank that has not failed itself knows only the status that
+ * another rank brought to the agreement. If the status is that of a lost peer, the missing member is named. */
 static void explain(struct growing *growing, const struct gy_outcome *outcome, gyre_status status)
 {
     bool of_peer = status >= GYRE_PEER_DEAD && status <= GYRE_PEER_LEFT;
@@ -292,7 +294,7 @@ static gyre_status grow(struct growing *growing, int wanted, int64_t wait_ns, st
     gy_member_encode(&growing->next.own, input.record);
     gyre_status status = gy_agree_on(comm, &input, &outcome, &error);
     if (status == GYRE_MISMATCH &&
-        well(growing)) /* others shrink or agree: what has brought them there comes here, too */
+        well(growing)) /* others shrink or agree: the failure behind that is reported here, too */
         for (int64_t deadline = gy_now() + NEWS_TIMEOUT; gy_now() < deadline && turn(growing, GY_MILLISECOND);)
             ;
     if (status != GYRE_SUCCESS) {
@@ -305,7 +307,7 @@ static gyre_status grow(struct growing *growing, int wanted, int64_t wait_ns, st
     return status;
 }
 
-/* What rank 0 asks for; of the others it means nothing. */
+/* Checks what rank 0 asks for; on other ranks it is ignored. */
 static int64_t check_wishes(struct growing *growing, int joiners, double seconds)
 {
     if (growing->comm->rank != 0)
@@ -324,7 +326,7 @@ static int64_t check_wishes(struct growing *growing, int joiners, double seconds
 
 gyre_status gy_grow(struct gyre_comm *comm, int joiners, double seconds, struct gyre_comm **comm_p)
 {
-    /* Not on the heap: a rank without memory, too, has to come to the agreement. */
+    /* Not on the heap: a rank without memory, too, has to enter the agreement. */
     struct growing growing = {.comm = comm, .ctx = comm->ctx, .error = {.rank = -1}};
     int64_t wait_ns = check_wishes(&growing, joiners, seconds);
     gyre_status status = grow(&growing, joiners, wait_ns, comm_p);

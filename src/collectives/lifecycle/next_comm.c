@@ -1,4 +1,5 @@
-/* The communicator of the next epoch, in a context of its own: what a shrink and a growth have in common once all have agreed. */
+/* The communicator of the next epoch, in a context of its own: shared by a shrink and a growth, once all have
+ * agreed. */
 #include "collectives/lifecycle/next_comm.h"
 
 #include "bootstrap/messages.h"

@@ -3,9 +3,9 @@
  *   batch 0 (K hashes) ─ batch 1 ─ batch 2 ...    in order of their first operation
  *   └ being compared     └ full    └ filling
  *
- * Invariants. The place of an operation is given at its launch, so it is the same on every rank, in whatever order
- * operations end. Only the oldest batch is compared, so the exchanges of the hidden communicator have the same order
- * everywhere, too. All ranks compare the same hashes, and come to the same verdict without asking. */
+ * Invariants. The place of an operation is assigned at its launch, so it is the same on every rank, in whatever
+ * order operations end. Only the oldest batch is compared, so the exchanges of the hidden communicator have the same
+ * order on all ranks, too. All ranks compare the same hashes, and reach the same result without further messages. */
 #include "collectives/lifecycle/result_check.h"
 
 #include <stdio.h>
@@ -18,7 +18,7 @@
 #include "core/hash.h"
 #include "core/mem.h"
 
-#define HIDDEN 0x80000000u /* of the number of a hidden communicator; the program's are small */
+#define HIDDEN 0x80000000u /* in the number of a hidden communicator; the program's numbers are small */
 
 struct batch {
     struct batch *next;
@@ -73,7 +73,8 @@ gyre_status gy_verify_make(struct gyre_comm *comm, struct gy_verify **verify_p, 
     gy_group_free(&group);
     gy_free(world);
     if (status == GYRE_SUCCESS) {
-        /* The user's wishes are for the user's collectives; and what can be forced over windows, this has not. */
+        /* The user's attributes are for the user's collectives; and a forced shared-memory algorithm is impossible
+         * without a region. */
         verify->hidden->attributes.uniform = false;
         verify->hidden->attributes.algorithm[0] = '\0';
         *verify_p = verify;
@@ -110,7 +111,7 @@ static bool is_equal_everywhere(const struct gyre_request *r)
     return collective == GY_ALL_REDUCE || collective == GY_ALL_GATHER || collective == GY_BROADCAST;
 }
 
-/* The others would wait for this rank's hashes. */
+/* Fails the world: the others would wait for this rank's hashes. */
 static void give_up(struct gy_context *ctx)
 {
     char text[120];
@@ -144,7 +145,7 @@ void gy_verify_launch(struct gyre_request *r)
     r->verified_as = ++verify->started;
 }
 
-/* With counts block by block: where these lie is each rank's own affair. */
+/* With counts, block by block: their places may differ from rank to rank. */
 static uint64_t hash_output(const struct gyre_request *r)
 {
     size_t element = gyre_dtype_size(r->dtype);
@@ -176,7 +177,7 @@ void gy_verify_finish(struct gyre_request *r)
     batch->ended++;
 }
 
-/* The hash that most ranks have; *votes_p: so many. */
+/* Returns the hash that most ranks have; *votes_p: their number. */
 static uint64_t most_common(const struct gy_verify *verify, const struct batch *batch, size_t slot, int *votes_p)
 {
     uint64_t best = 0;
@@ -217,7 +218,7 @@ static void blame(const struct gy_verify *verify, const struct batch *batch, siz
     gy_overlay_report(ctx->overlay, GYRE_WRONG_RESULT, world, text);
 }
 
-/* All hashes are here. */
+/* Compares a batch; all hashes are here. */
 static void compare(const struct gy_verify *verify, const struct batch *batch)
 {
     size_t bytes = verify->every * sizeof(uint64_t);
@@ -230,7 +231,7 @@ static void compare(const struct gy_verify *verify, const struct batch *batch)
         if (votes == verify->comm->size)
             continue;
         if (2 * votes <= verify->comm->size)
-            right = batch->all[slot]; /* rank 0's, so that somebody who differs can be named */
+            right = batch->all[slot]; /* rank 0's, so that a differing rank can be named */
         blame(verify, batch, slot, right, votes);
         return;
     }
@@ -250,7 +251,7 @@ static bool begin(struct gy_verify *verify, struct batch *batch)
     return false;
 }
 
-/* The oldest batch, as far as it goes. */
+/* Progresses the oldest batch. */
 static bool turn(struct gy_verify *verify)
 {
     struct batch *batch = verify->oldest;

@@ -1,17 +1,19 @@
-/* Going on after a failure.
+/* Continuing after a failure.
  *
- *   old context (failed, or whole)                        new context: next epoch
- *     overlay: failures ── agreement: JOIN … DECIDE ──────────▶ listener, key, job of its own ─▶ overlay ─▶ segment ─▶ transports
- *     links, windows, requests: ended                      links, windows, counters begin anew
+ *   old context (failed, or whole)                       new context: next epoch
+ *     overlay: failures ── agreement: JOIN … DECIDE ──────▶ listener, key, job of its own ─▶ overlay ─▶ segment
+ *                                                           ─▶ transports
+ *     links, windows, requests: ended                     links, windows, counters begin anew
  *
- * A failure ends what is under way in a whole context, since one word of shared memory and one flood tell everybody; what
- * goes on after it is the overlay, over which the survivors agree. So the state that has to be renewed is not picked out
+ * A failure ends what is in flight in a whole context, since one word of shared memory and one flood tell all ranks.
+ * Only the overlay continues, over which the survivors agree. So the state that has to be renewed is not picked out
  * of the old context, counter by counter: shrink makes another context, and nothing of the old one can reach it
- * (next_epoch.c). The old one waits, failed, until its communicators are destroyed. From it are taken: the settings, the
- * communicator's attributes, and the operations that the user has made.
+ * (next_epoch.c). The old one stays failed until its communicators are destroyed. The new one takes from it the
+ * settings, the communicator's attributes, and the operations that the user has made.
  *
- * Invariant. Who goes on is decided once, by the agreement; what fails while the new context is made is a failure in the new
- * epoch: shrink then gives a communicator that has failed already, the same on all ranks, and shrinking that goes on. */
+ * Invariant. The survivors are decided once, by the agreement. A failure while the new context is made is a failure
+ * in the new epoch: shrink then returns a communicator that has failed already, the same on all ranks, which can be
+ * shrunk again. */
 #include "collectives/lifecycle/shrink.h"
 
 #include "bootstrap/messages.h"
@@ -44,7 +46,8 @@ static gyre_status go_on(struct gyre_comm *comm, const struct gy_outcome *outcom
     return status;
 }
 
-/* Devices may have come and gone since the last meeting; a setting that names one that has gone is no reason to stay behind. */
+/* Devices may have come and gone since the last bootstrap; a setting that names a removed one does not exclude this
+ * rank. */
 static void look_again(const struct gy_context *ctx, struct gy_member *own)
 {
     struct gy_config config = ctx->config;
@@ -69,7 +72,7 @@ gyre_status gy_shrink(struct gyre_comm *comm, struct gyre_comm **comm_p)
     struct gy_outcome outcome = {0};
     _Static_assert(GY_MEMBER_WIRE <= GY_AGREEMENT_RECORD, "a member's record fits");
     gy_recovery_poll(comm->ctx);
-    gy_uniform_settle(comm->ctx); /* who has gone on answers no more */
+    gy_uniform_settle(comm->ctx); /* a rank that continues does not answer any more */
     gyre_status status = gy_world_next_prepare(comm->ctx->world, &next, &error);
     if (status != GYRE_SUCCESS)
         goto fail;

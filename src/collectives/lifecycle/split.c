@@ -4,10 +4,10 @@
  *   tickets   rank 0 (colour 1, key 5)   rank 1 (1, 2)   rank 2 (0, 0) ...
  *   groups    colour 1: 1, 0             colour 0: 2
  *   number    the highest that any of them would take next: no two communicators that share a rank have the same
- *   region    the lowest slot that is free on all members, when they are on one host
+ *   region    the lowest slot that is free on all members, if they are on one host
  *
- * The barrier at the end keeps the first messages from arriving where the communicator does not exist yet, and region
- * slots from being used before their last owners have cleaned them. No connection is opened. */
+ * The barrier at the end keeps first messages from arriving before the communicator exists, and region slots from
+ * being used before their last owners have cleaned them. No connection is opened. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +45,7 @@ static gyre_status show_tickets(struct gyre_comm *parent, const struct ticket *m
     return gy_run_own(parent, &call);
 }
 
-/* The members of my colour, in order. False: no memory. */
+/* Collects the members of my colour, in order. Returns false if out of memory. */
 static bool form_group(const struct gyre_comm *parent, const struct ticket *tickets, int colour,
                        struct gy_group *group_p)
 {
@@ -108,7 +108,7 @@ gyre_status gy_comm_divide(struct gyre_comm *parent, int colour, int key, uint32
     struct gyre_comm *made = NULL;
     struct ticket mine = {colour, key, ctx->next_comm, word, gy_region_free(ctx)};
     struct ticket *tickets = gy_alloc((size_t)parent->size * sizeof(*tickets));
-    parent->error.status = GYRE_SUCCESS; /* what an earlier call could not do is no failure of this one */
+    parent->error.status = GYRE_SUCCESS; /* failures of an earlier call do not count for this one */
     if (!tickets)
         return gy_error_set(&parent->error, GYRE_NO_MEMORY, -1, "out of memory for the tickets of %d ranks",
                             parent->size);

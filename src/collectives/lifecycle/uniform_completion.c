@@ -1,8 +1,8 @@
-/* Uniform ends: uniform_completion.h has the protocol and why it is right.
+/* Uniform completion: uniform_completion.h has the protocol and why it is right.
  *
- * Invariants. comm->ends.complete grows only in `raise`, which runs only while the world is whole: what this rank has
- * said in an agreement stays true. A session is entered once; it stays in the agreement, which answers for this rank as
- * long as the world is there, also when the communicator is not. */
+ * Invariants. comm->completion.complete grows only in `raise`, which runs only while the world is whole: what this
+ * rank has proposed in an agreement stays true. An agreement instance is entered once. It stays in the agreement,
+ * which answers for this rank as long as the world exists, also without the communicator. */
 #include "collectives/lifecycle/uniform_completion.h"
 
 #include "collectives/engine/progress.h"
@@ -62,7 +62,7 @@ void gy_uniform_launch(struct gyre_request *r)
     r->completion = ++comm->completion.started;
     if (comm->completion.linked)
         return;
-    gyre_status status = gy_uniform_prepare(comm); /* a persistent one, prepared when ends were local */
+    gyre_status status = gy_uniform_prepare(comm); /* a persistent one, prepared when completion was local */
     if (status == GYRE_NO_MEMORY)
         gy_overlay_report(comm->ctx->overlay, status, comm->ctx->world->rank, comm->error.text);
 }
@@ -96,7 +96,7 @@ static bool is_shown(struct gyre_request *r)
     return true;
 }
 
-/* What went before and is still queued holds back what is newer: the next turn sends that. */
+/* A queued earlier number holds back a newer one: the next progress sends that. */
 static void tell(const struct gyre_request *r, int rank, uint64_t number)
 {
     struct gy_channel *channel = r->comm->channels[rank];
@@ -109,7 +109,7 @@ static void tell(const struct gyre_request *r, int rank, uint64_t number)
     gy_comm_post(r->comm, rank, &channel->completion.out);
 }
 
-/* One's own rounds have left, too, before one may go: nobody else would repeat them. */
+/* Returns true if this rank's own rounds have been sent, too: no other rank would repeat them. */
 static bool is_spread(struct gyre_request *r)
 {
     const struct gyre_comm *comm = r->comm;
@@ -134,9 +134,9 @@ bool gy_uniform_advance(struct gyre_request *r)
 {
     struct gyre_comm *comm = r->comm;
     r->waiting_for = -1;
-    if (comm->completion.complete < r->completion) /* an earlier one is under way here, and has clocks of its own */
+    if (comm->completion.complete < r->completion) /* an earlier one is in flight here, and has clocks of its own */
         return false;
-    if (comm->region < 0 && !comm->completion.linked) /* the world has been told why, and ends */
+    if (comm->region < 0 && !comm->completion.linked) /* the failure has been reported, and the world ends */
         return false;
     if (!(comm->region >= 0 ? is_shown(r) : is_spread(r)))
         return false;
@@ -153,7 +153,7 @@ void gy_uniform_confirm(struct gyre_request *r)
 
 /* ---- the world has failed ---- */
 
-/* An abort is the end of agreements, too, whatever came before it. */
+/* True after an abort, which ends agreements, too, whatever came before it. */
 static bool is_over(const struct gy_context *ctx)
 {
     return ctx->outside || ctx->error.status == GYRE_ABORTED || gy_overlay_aborted(ctx->overlay);
@@ -177,7 +177,7 @@ bool gy_uniform_pending(const struct gy_context *ctx)
     return has_pending(ctx, NULL);
 }
 
-/* Ends what was under way on `comm`, NULL: on all: success up to `agreed`. */
+/* Ends what was in flight on `comm` (NULL: on all): with success up to `agreed`. */
 static void conclude(struct gy_context *ctx, struct gyre_comm *comm, uint64_t agreed, gyre_status failure)
 {
     struct gyre_request *next;
@@ -188,7 +188,7 @@ static void conclude(struct gy_context *ctx, struct gyre_comm *comm, uint64_t ag
     }
 }
 
-/* This rank takes no part any more, and says so: what it has under way fails, with the reason. */
+/* This rank takes no part any more, and tells the others: its operations in flight fail, with the reason. */
 static void go_outside(struct gy_context *ctx, const struct gy_error *why)
 {
     ctx->outside = true;
@@ -199,8 +199,9 @@ static void go_outside(struct gy_context *ctx, const struct gy_error *why)
     conclude(ctx, NULL, 0, why->status);
 }
 
-/* A session is named by its communicator's number, which others may have that share no rank with it (split.c), and its
- * lowest member. A world fails once, so that each has one session at most. */
+/* Returns the lowest member. An agreement instance is named by its communicator's number, which communicators that
+ * share no rank with it may have, too (split.c), and its lowest member. A world fails once, so that each has at most
+ * one instance. */
 static uint32_t lowest(const struct gyre_comm *comm)
 {
     int least = gy_group_world(&comm->group, 0);
@@ -209,7 +210,7 @@ static uint32_t lowest(const struct gyre_comm *comm)
     return (uint32_t)least;
 }
 
-/* NULL: this rank has none that is named so. */
+/* Returns NULL if this rank has no such communicator. */
 static struct gyre_comm *find_comm(struct gy_context *ctx, const struct gy_agreement_view *view)
 {
     struct gyre_comm *comm = gy_comm_find(ctx, view->comm & ~GY_AGREEMENT_OF_UNIFORM);
@@ -225,7 +226,7 @@ static bool find(const struct gyre_comm *comm, struct gy_agreement_view *view_p)
     return false;
 }
 
-/* The agreement combines counts by the maximum, and the least number is wanted: it gets complements. */
+/* The agreement combines counts by the maximum, but the least number is needed: it gets complements. */
 static void enter(struct gy_context *ctx, const struct gy_agreement_view *view)
 {
     const struct gyre_comm *comm = find_comm(ctx, view);
