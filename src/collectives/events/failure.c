@@ -1,4 +1,4 @@
-/* The failure of a world: what each communicator says of it, and the end of what was under way. */
+/* The failure of a world: the error of each communicator, and the end of what was in flight. */
 #include "collectives/events/failure.h"
 
 #include <stdio.h>
@@ -11,7 +11,8 @@
 #include "collectives/rma/window.h"
 #include "core/log.h"
 
-/* The verdict names the rank; over what this rank had to do with it, nobody else knows. */
+/* Adds the transport by which this rank reached the failed one: the report names the rank, but only this rank knows
+ * its own connection. */
 static void add_way(const struct gy_context *ctx, struct gy_error *error)
 {
     int rank = error->rank;
@@ -25,8 +26,8 @@ static void add_way(const struct gy_context *ctx, struct gy_error *error)
         snprintf(error->text + used, sizeof(error->text) - used, "; its link here: %s, %s", ops->name, way);
 }
 
-/* Writes what this rank was in on the communicator: a request, a one-sided call that waits, or what `what` says already.
- * Returns the world's rank that it waited for, −1: none. */
+/* Writes what this rank was doing on the communicator: a request, a blocked one-sided call, or what `what` says
+ * already. Returns the world's rank for which it waited; -1: none. */
 static int say_where(const struct gyre_comm *comm, const struct gyre_request *r, char *what, size_t bytes)
 {
     const struct gy_one_sided_wait *wait = gy_one_sided_wait_of(comm);
@@ -46,9 +47,9 @@ void gy_failure_spread(struct gy_context *ctx)
 {
     add_way(ctx, &ctx->error);
     gy_page_fail(ctx);
-    if (ctx->error.status == GYRE_PEER_LEFT && gy_uniform_pending(ctx)) /* how they end is everybody's business */
+    if (ctx->error.status == GYRE_PEER_LEFT && gy_uniform_pending(ctx)) /* their end is decided by all ranks */
         gy_overlay_report(ctx->overlay, GYRE_PEER_LEFT, ctx->error.rank, ctx->error.text);
-    else if (ctx->error.status == GYRE_PEER_LEFT) /* before links end: whoever waits for us shall know why */
+    else if (ctx->error.status == GYRE_PEER_LEFT) /* before links end: ranks that wait for this one learn why */
         gy_overlay_leave(ctx->overlay, ctx->error.rank);
     for (int t = 0; t < ctx->transports; t++)
         ctx->ops[t]->close(ctx->instance[t]);
@@ -72,7 +73,7 @@ void gy_failure_spread(struct gy_context *ctx)
     struct gyre_request *next;
     for (struct gyre_request *r = ctx->active_first; r; r = next) {
         next = r->next;
-        if (!gy_uniform_judges(r)) /* how those end that it does judge is agreed on */
+        if (!gy_uniform_judges(r)) /* the end of those that it does judge is decided by agreement */
             gy_request_finish(r, ctx->error.status);
     }
     if (gy_log_enabled(GY_LOG_INFO))

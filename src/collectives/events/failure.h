@@ -4,7 +4,8 @@
 
 #include "collectives/comm/context.h"
 
-/* ctx->error says why: closes the transports, gives every communicator its sentence, ends every request. Once. */
+/* ctx->error has the reason: closes the transports, sets every communicator's error message, ends every request.
+ * Once. */
 void gy_failure_spread(struct gy_context *ctx);
 
 #endif

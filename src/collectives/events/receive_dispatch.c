@@ -1,15 +1,15 @@
-/* The receive handler into which every link delivers: whose a frame is, and where its payload belongs.
+/* The receive handler of every link: finds the request of a frame, and the place of its payload.
  *
- *   frame ──▶ awaited by a blocking call (eager_message.c, eager_exchange.c)? ──▶ taken
+ *   frame ──▶ awaited by a blocking call (eager_message.c, eager_exchange.c)? ──▶ consumed
  *         ──▶ of the world (PING, PONG), of a window (rma/window.h), else of a channel of its communicator:
- *               DATA    the lane waits for it ──▶ used at once; else, if it is eager ──▶ stashed
- *               GRANT   the lane sends there ──▶ goes on; else kept until it does
+ *               DATA    the lane waits for it ──▶ consumed at once; else, if it is eager ──▶ stashed
+ *               GRANT   the lane sends there ──▶ continues; else kept until it does
  *               WANT    answered with the grant that was missed, if there is one
- *               CREDIT  given back
+ *               CREDIT  returned to the channel
  *
- * Nothing that comes is believed: a frame for what was never allowed is an error that names the peer, and one of another
- * operation than this rank's a mismatch. A payload in pieces is placed before it counts (place), and counts when it is whole
- * (arrived), in memory that nobody else takes meanwhile. */
+ * No frame is trusted. A frame that was never allowed is an error that names the peer, and one of another operation
+ * than this rank's a mismatch. A payload in pieces is placed before it counts (place), and counts when it is
+ * complete (arrived), in memory that no other frame uses meanwhile. */
 #include <stddef.h>
 #include <string.h>
 
@@ -31,7 +31,7 @@ static gyre_status protocol(struct gy_context *ctx, int peer, const char *what)
     return GYRE_PROTOCOL;
 }
 
-/* This rank's own misfortune: the frame is lost, and with it the world. */
+/* This rank is out of memory: the frame is lost, and with it the world. */
 static gyre_status no_memory(struct gy_context *ctx, int peer)
 {
     int own = ctx->world->rank;
@@ -45,7 +45,7 @@ static gyre_status comm_protocol(struct gyre_comm *comm, int peer, const char *w
     return protocol(comm->ctx, gy_group_world(&comm->group, peer), what);
 }
 
-/* Is the frame the one that the lane waits for? */
+/* True if the frame is the one for which the lane waits. */
 static bool is_next(struct gyre_request *r, int l, int peer, const struct gy_frame *frame)
 {
     struct gy_lane_state *lane = &r->lane[l];
@@ -57,7 +57,8 @@ static bool is_next(struct gyre_request *r, int l, int peer, const struct gy_fra
            gy_lane_piece(r, l).count * r->element == frame->bytes;
 }
 
-/* Where the lane waits for it; NULL: it does not. A short operand of a reduction has no place but the stash. */
+/* The place where the lane waits for the frame; NULL: it does not. A short operand of a reduction has no place but
+ * the stash. */
 static void *place_now(struct gyre_request *r, int l, int peer, const struct gy_frame *frame)
 {
     if (l < 0 || !is_next(r, l, peer, frame) ||
@@ -81,8 +82,9 @@ static void *place_early(struct gyre_comm *comm, int peer, const struct gy_frame
     return memory;
 }
 
-/* Of a communicator that this rank has destroyed, that has ended, or that it was no member of, or of such a window: numbers are not used
- * again. What still comes for it is for nobody; one that has not been made yet nobody can know. */
+/* True for a communicator that this rank has destroyed, that has ended, or of which it was no member, and for such a
+ * window: numbers are not reused. Later frames for it are dropped. A communicator that has not been made yet cannot
+ * be known. */
 static bool is_past(const struct gy_context *ctx, struct gyre_comm *comm, const struct gy_frame *frame)
 {
     bool one_sided = gy_is_one_sided(frame->kind);
@@ -100,8 +102,8 @@ static void *place_discard(struct gy_context *ctx, int world)
     return discard;
 }
 
-/* Does the payload lie where it is to go before it is known to be what the peer sent? Others write to a window's memory meanwhile,
- * and then its seal would not fit. */
+/* True if the payload is placed in a window's memory before it is authenticated. Others write to that memory
+ * meanwhile, and then its seal would not match. */
 static bool is_sealed_put(const struct gy_context *ctx, int world, const struct gy_frame *frame)
 {
     return frame->kind == GY_FRAME_PUT && ctx->config.integrity != GY_INTEGRITY_OFF &&
@@ -139,7 +141,7 @@ static void *handler_place(void *user, int world, const struct gy_frame *frame)
     return memory;
 }
 
-/* Data for an operation that is complete here: its sender called something else, for instance with itself as root. */
+/* Data for an operation that is complete here: its sender made another call, for instance with itself as root. */
 static gyre_status unexpected(struct gyre_comm *comm, int peer, const struct gy_frame *frame)
 {
     const struct gyre_page_record *record = gy_recorder_find(&comm->recorder, frame->sequence);
@@ -192,7 +194,7 @@ static gyre_status data_arrived(struct gyre_comm *comm, int peer, const struct g
     return GYRE_SUCCESS;
 }
 
-/* Has this rank started, and so completed, what the peer allows it to send? */
+/* True if this rank has started and completed the operation for which the peer grants data. */
 static bool is_over(struct gyre_comm *comm, int peer, uint64_t sequence)
 {
     if (!(sequence & GY_POINT_TO_POINT))
@@ -200,7 +202,7 @@ static bool is_over(struct gyre_comm *comm, int peer, uint64_t sequence)
     return comm->channels[peer] && (sequence & ~GY_POINT_TO_POINT) <= comm->channels[peer]->sent;
 }
 
-/* Has the lane still to come to a step with the peer? */
+/* True if the lane has still to reach a step with the peer. */
 static bool comes_to(const struct gyre_request *r, int l, int peer)
 {
     const struct gy_lane *lane = &r->plan->lane[l];
@@ -225,7 +227,7 @@ static gyre_status grant_arrived(struct gyre_comm *comm, int peer, const struct 
         return GYRE_SUCCESS;
     }
     if (r && (l < 0 || !comes_to(r, l, peer)))
-        return GYRE_SUCCESS; /* ... for a step that is over: nobody would ever take it out of the channel's few places */
+        return GYRE_SUCCESS; /* ... for a step that is over: the grant would stay in one of the channel's few places */
     struct gy_channel *channel = gy_comm_channel(comm, peer);
     if (channel)
         gy_channel_keep_grant(channel, frame->sequence, frame->lane, frame->value);
@@ -236,13 +238,13 @@ static gyre_status want_arrived(struct gyre_comm *comm, int peer, const struct g
 {
     struct gyre_request *r = gy_request_find(comm, frame->sequence, peer, false);
     if (!r)
-        return GYRE_SUCCESS; /* the grant goes out when this rank enters */
+        return GYRE_SUCCESS; /* the grant is sent when this rank enters */
     if (!gy_flow_fits(r, peer, frame))
         return GYRE_MISMATCH;
     int l = gy_flow_lane(r, frame->lane, peer, false);
     struct gy_lane_state *lane = l >= 0 ? &r->lane[l] : NULL;
     if (lane && !lane->exhausted && r->plan->step[lane->step].peer == peer && lane->granted > frame->value)
-        gy_flow_control(r, l, peer, GY_FRAME_GRANT, lane->granted); /* one that is still queued will do as well */
+        gy_flow_control(r, l, peer, GY_FRAME_GRANT, lane->granted); /* one that is still queued has the same effect */
     return GYRE_SUCCESS;
 }
 
@@ -256,7 +258,7 @@ static gyre_status credit_arrived(struct gyre_comm *comm, int peer, unsigned use
     return GYRE_SUCCESS;
 }
 
-/* What a blocking call waits for without a request, see eager_message.c. */
+/* True if a blocking call without a request waits for the frame, see eager_message.c. */
 static bool is_awaited(const struct gy_awaited *awaited, int world, const struct gy_frame *frame)
 {
     return awaited && !awaited->arrived && awaited->peer == world &&
@@ -304,7 +306,8 @@ static gyre_status handler_arrived(void *user, int world, const struct gy_frame 
         return gy_liveness_pong(ctx, world, frame), GYRE_SUCCESS;
     struct gyre_comm *comm = gy_comm_find(ctx, frame->comm);
     if (is_past(ctx, comm, frame) && gy_is_one_sided(frame->kind))
-        return gy_liveness_disown(ctx, world, frame), GYRE_SUCCESS; /* who asks for something is not to wait for it */
+        return gy_liveness_disown(ctx, world, frame), GYRE_SUCCESS; /* a rank that asks for something is not to wait
+                                                                     * for it */
     if (!comm)
         return GYRE_SUCCESS;
     int peer = gy_group_rank(&comm->group, world);
@@ -336,7 +339,7 @@ static void handler_broken(void *user, int peer, const struct gy_error *error)
     struct gy_context *ctx = user;
     if (ctx->peers[peer].broken)
         return;
-    ctx->peers[peer].broken = -1; /* the next slow turn dates it */
+    ctx->peers[peer].broken = -1; /* the next slow progress sets its time */
     ctx->peers[peer].why = *error;
 }
 

@@ -1,4 +1,4 @@
-/* What comes over links. */
+/* The handler of frames that arrive over links. */
 #ifndef GY_COLLECTIVES_EVENTS_RECEIVE_DISPATCH_H
 #define GY_COLLECTIVES_EVENTS_RECEIVE_DISPATCH_H
 

@@ -1,14 +1,17 @@
-/* The stall and arrival clocks. Death is the overlay's business; here are ranks that live and do not move.
+/* The stall and arrival clocks. Dead ranks are detected by the overlay; here are ranks that live and make no
+ * progress.
  *
  *   has the awaited rank entered the operation?
  *     no:  it may be computing: legal until GYRE_TIMEOUT, with one log line a minute              -> PEER_LATE
- *          (and a little longer, half as long and at most GY_GRACE, when it shows life inside gyre, or cannot because it
- *          has not made its side of the link: it may itself wait, in an earlier operation, for the one that is late, and
- *          whoever waits for that one directly is to name it first, even on a machine that gives it a core late)
- *          The same holds where only its word is missed that it is through (uniform_completion.h), for it has done its part
  *     yes: does it show signs of life inside gyre (heartbeat in shared memory, answer to a ping)?
- *            yes: it waits itself for somebody else, whose turn it is to be found
- *            no:  for GYRE_STALL_TIMEOUT                                                          -> PEER_STALLED */
+ *            yes: it waits itself for another rank, which that wait will detect
+ *            no:  for GYRE_STALL_TIMEOUT                                                          -> PEER_STALLED
+ *
+ * The first limit is longer by half, and by at most GY_GRACE, for a rank that shows life inside gyre, or cannot
+ * because it has not made its side of the link. Such a rank may itself wait, in an earlier operation, for the late
+ * one. A rank that waits for the late one directly is to name it first, even on a machine that gives it a core late.
+ * The first limit also holds if only the awaited rank's confirmation is missing (uniform_completion.h), for it has
+ * done its part. */
 #include "collectives/events/stall_detector.h"
 
 #include <inttypes.h>
@@ -38,8 +41,8 @@ static void post_ping(struct gy_context *ctx, const struct gyre_request *r, int 
     gy_context_post(ctx, peer, &p->ping);
 }
 
-/* What the peer waits in may be something else here: one side of a message or of a step may wait for a grant that the
- * other, which thinks it small, will never give. */
+/* False if the peer's call differs from this rank's. One side of a message or of a step may wait for a grant that
+ * the other, whose call makes it eager, will never send. */
 static bool fits_ping(struct gyre_comm *comm, int peer, const struct gy_frame *ping)
 {
     int rank = gy_group_rank(&comm->group, peer);
@@ -49,7 +52,7 @@ static bool fits_ping(struct gyre_comm *comm, int peer, const struct gy_frame *p
     return !r || gy_flow_fits(r, rank, ping);
 }
 
-/* Of a window, and not of an operation: gy_liveness_ask. */
+/* True if the question is about a window, and not about an operation: gy_liveness_ask. */
 static bool asks_for_nontemporal(struct gyre_comm *comm, const struct gy_frame *ping)
 {
     return ping->sequence == 0 && gy_window_is_destroyed(comm, ping->count);
@@ -102,16 +105,16 @@ void gy_liveness_pong(struct gy_context *ctx, int peer, const struct gy_frame *p
 static bool has_entered(struct gyre_request *r, int rank)
 {
     const struct gyre_comm *comm = r->comm;
-    if (gy_is_point_to_point(r->plan->shape.collective)) /* something of it has come, or been allowed to go */
+    if (gy_is_point_to_point(r->plan->shape.collective)) /* some data of it has arrived, or been granted */
         return r->lane[0].iteration > 0 || (r->plan->shape.collective == GY_SEND_TO && r->lane[0].granted > 0);
     if (comm->region >= 0 &&
         atomic_load_explicit(&comm->control[rank]->entered, memory_order_acquire) >= r->shape.sequence)
-        return true; /* it shows few at a time; a frame may have told more */
+        return true; /* it shows few at a time; a frame may have shown a later one */
     struct gy_channel *channel = comm->channels[rank];
     return channel && channel->entered >= r->shape.sequence;
 }
 
-/* When `peer` last showed that it runs inside gyre. */
+/* The time when `peer` last showed that it runs inside gyre. */
 static int64_t last_heard(struct gy_context *ctx, int peer, int64_t now)
 {
     struct gy_peer *p = &ctx->peers[peer];
@@ -155,7 +158,7 @@ static void find_stalled(struct gyre_request *r, int peer, double seconds)
     verdict(r->comm->ctx, GYRE_PEER_STALLED, peer, text);
 }
 
-/* All that has come by the link: what the peer shows in shared memory may be ahead of it. */
+/* Reads all that has arrived by the link: the peer's state in shared memory may be ahead of it. */
 static void take_all(struct gy_context *ctx, int peer)
 {
     const struct gy_peer *p = &ctx->peers[peer];
@@ -178,7 +181,7 @@ static bool has_nothing_more(struct gyre_request *r, int rank, int64_t now)
     return gy_liveness_has_gone(ctx, peer, r->plan->shm, r->idle_since, now);
 }
 
-/* It has left, and what this operation needs of it has not come. */
+/* The rank has left, and data that this operation needs of it has not arrived. */
 static void tell_left(struct gyre_request *r, int rank, int peer)
 {
     struct gy_context *ctx = r->comm->ctx;
@@ -192,13 +195,13 @@ static void tell_left(struct gyre_request *r, int rank, int peer)
         snprintf(sentence, sizeof(sentence),
                  "rank %d destroyed its communicator; because of that rank %d failed, which %s needs", cause, peer,
                  text);
-    if (left) /* local: whoever does not need that rank goes on */
+    if (left) /* local: a rank that does not need that one continues */
         gy_error_set(&ctx->error, GYRE_PEER_LEFT, cause, "%s", sentence);
     else
         gy_comm_end(r->comm, GYRE_PEER_LEFT, cause, sentence);
 }
 
-/* It is there, and has been missed since `idle_since`: is it late, or stopped? */
+/* The rank is there, and has been awaited since `idle_since`: decides if it is late, or stopped. */
 static void check_clocks(struct gyre_request *r, int rank, int peer, int64_t now)
 {
     struct gy_context *ctx = r->comm->ctx;
@@ -219,7 +222,7 @@ static void check_clocks(struct gyre_request *r, int rank, int peer, int64_t now
     }
 }
 
-/* The clocks of `r` towards one rank that it misses. False: something came of it, `r` may be gone. */
+/* Checks the clocks of `r` towards one rank for which it waits. Returns false if data of it came; `r` may be gone. */
 static bool check_peer(struct gyre_request *r, const int *missed, int64_t now, bool ask)
 {
     struct gy_context *ctx = r->comm->ctx;
@@ -235,8 +238,8 @@ static bool check_peer(struct gyre_request *r, const int *missed, int64_t now, b
         return ctx->error.status == GYRE_SUCCESS;
     }
     if (r->phase != GY_DETACHES && has_nothing_more(r, rank, now)) {
-        /* The last data may have come in this very turn, before the end, and have been taken by the link's own hand: another
-         * rank is missed now, if any. */
+        /* The last data may have arrived in this very progress call, before the end, and have been consumed by the
+         * link itself: now the request waits for another rank, if any. */
         if (!r->comm->ctx->up->advance(r) && *missed == rank)
             tell_left(r, rank, peer);
         return false;
@@ -254,8 +257,8 @@ static bool check_peer(struct gyre_request *r, const int *missed, int64_t now, b
     return ctx->error.status == GYRE_SUCCESS;
 }
 
-/* Each lane may miss another rank, and the one that holds up all may be missed by one lane only: the others of its
- * victims miss one another, each of them well alive. */
+/* Each lane may wait for another rank. The rank that blocks all may be awaited by one lane only: its other victims
+ * wait for one another, each of them alive. */
 static void check_request(struct gyre_request *r, int64_t now)
 {
     if (r->waiting_for < 0)
@@ -273,10 +276,11 @@ static void check_request(struct gyre_request *r, int64_t now)
     }
 }
 
-/* The end of a link does not say whose fault it is. The peer may have died, may have left, or may have closed its links
- * because it learned of somebody else's death before we did: all three come over the overlay, sooner or later, for those
- * who pass them on may be computing. Only when it says nothing for as long as the loss of a host may take, the link
- * itself is what broke. Any other reason (nonsense on the link, no descriptors) is the link's own, and nobody else knows. */
+/* The end of a link does not show the cause. The peer may have died, may have left, or may have closed its links
+ * because it learned of another rank's death before this rank did. All three are reported over the overlay, sooner
+ * or later, since the ranks that forward reports may be computing. Only if no report comes for as long as the loss
+ * of a host may take, the link itself has broken. Any other reason (nonsense on the link, no descriptors) is the
+ * link's own, and only this rank knows it. */
 static void check_broken(struct gy_context *ctx, int64_t now)
 {
     for (int i = 0; i < ctx->links; i++) {
