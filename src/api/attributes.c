@@ -1,5 +1,5 @@
-/* Attributes of a communicator: text in, text out, one row each. What every rank must have alike is agreed on before it
- * changes: all ranks show the hash of key and value, and either all of them change or none. */
+/* Attributes of a communicator: text in, text out, one row each. A shared attribute is agreed on before it changes:
+ * all ranks exchange the hash of key and value, and either all of them change or none. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -115,7 +115,7 @@ static const struct row *find(gyre_comm *comm, const char *key)
     return NULL;
 }
 
-/* Every rank comes here, with a value that is good or not: the others wait for it. */
+/* Every rank calls this, with a valid or an invalid value: the others wait for it. */
 static gyre_status agree(gyre_comm *comm, const struct row *row, const char *value, gyre_status good)
 {
     struct gyre_comm *none = NULL;
@@ -150,7 +150,7 @@ static gyre_status set(gyre_comm *comm, const char *key, const char *value)
     if (status != GYRE_SUCCESS)
         return status;
     comm->attributes = wanted;
-    memset(comm->eager, 0, sizeof(comm->eager)); /* what was found out about algorithms holds no more */
+    memset(comm->eager, 0, sizeof(comm->eager)); /* choices of algorithms found so far are void */
     gy_call_cache_forget(comm);
     return GYRE_SUCCESS;
 }
@@ -167,12 +167,12 @@ gyre_status gyre_comm_set(gyre_comm *comm, const char *key, const char *value)
     return status;
 }
 
-/* Where joiners find this process. It listens from now on. */
+/* Writes the address at which joiners find this process, which listens from now on. */
 static gyre_status get_meeting(gyre_comm *comm, char text_p[GY_JOIN_ADDRESS_TEXT])
 {
     struct gy_world *world = comm->ctx->world;
     struct gy_error error = {.rank = -1};
-    if (gy_check_owner(comm) != GYRE_SUCCESS) /* nobody would answer a child's joiners */
+    if (gy_check_owner(comm) != GYRE_SUCCESS) /* a child cannot answer joiners */
         return GYRE_FORKED;
     if (gy_join_address_open(world, &error) != GYRE_SUCCESS)
         return gy_check_fail(comm, error.status, "meeting: %.900s", error.text);

@@ -63,7 +63,7 @@ gyre_status gy_check_fail(struct gyre_comm *comm, gyre_status status, const char
 {
     va_list args;
     va_start(args, format);
-    comm->error.status = GYRE_SUCCESS; /* the communicator is as before: only the sentence stays */
+    comm->error.status = GYRE_SUCCESS; /* the communicator is as before: only the message stays */
     comm->error.rank = -1;
     vsnprintf(comm->error.text, sizeof(comm->error.text), format, args);
     va_end(args);
@@ -125,7 +125,7 @@ gyre_status gy_check_ended(struct gyre_comm *comm, const struct gy_call *call)
     return status;
 }
 
-/* The view of the whole vector that one side of a call has: block b at places[b], or one after the other. */
+/* One side's view of the whole vector of a call: block b at places[b], or one block after the other. */
 struct view {
     const size_t *counts, *places; /* counts NULL: `each` for every rank */
     size_t each;
@@ -154,7 +154,7 @@ static size_t block_place(const struct view *view, int b)
     return place;
 }
 
-/* Elements from the beginning of the buffer to the end of its last block; SIZE_MAX: more than there can be. */
+/* Elements from the start of the buffer to the end of its last block; SIZE_MAX: more than is possible. */
 static size_t whole_elements(const struct view *view, int size)
 {
     size_t end = 0, sum = 0;
@@ -171,7 +171,7 @@ static size_t whole_elements(const struct view *view, int size)
     return end;
 }
 
-/* Does a block lie where another one does? Lists in order need one look at each. */
+/* True if two blocks overlap. Ordered lists need one comparison per block. */
 static bool blocks_overlap(const struct view *view, int size)
 {
     bool ordered = true;
@@ -190,11 +190,11 @@ static bool blocks_overlap(const struct view *view, int size)
     return false;
 }
 
-#define MOST_BYTES ((size_t)1 << 57) /* an address space of five levels of pages has no more */
+#define MOST_BYTES ((size_t)1 << 57) /* an address space of five page levels has no more */
 
 enum part { NOTHING, BLOCK, WHOLE, VECTOR };
 
-/* What each rank reads and writes: its own block, all of them, or a vector of `count`. */
+/* What each rank reads and writes: its own block, all blocks, or a vector of `count`. */
 static const struct {
     enum part in, out;
     bool in_root, out_root; /* on the root only */
@@ -233,7 +233,7 @@ static bool overlaps(const struct gyre_comm *comm, const struct gy_call *call, s
     return input < output + out * element && output < input + in * element;
 }
 
-/* Of the whole vectors that this rank reads and writes. */
+/* True if blocks overlap in the whole vectors that this rank reads or writes. */
 static bool any_blocks_overlap(const struct gyre_comm *comm, const struct gy_call *call, size_t in, size_t out)
 {
     struct view in_view = view_of(call, true), out_view = view_of(call, false);
@@ -241,7 +241,7 @@ static bool any_blocks_overlap(const struct gyre_comm *comm, const struct gy_cal
            (parts[call->collective].out == WHOLE && out > 0 && blocks_overlap(&out_view, comm->size));
 }
 
-/* In place, what a rank sends to another is where it expects what comes from it. */
+/* True if the lists differ. In place, data sent to a rank lies where the data from that rank arrives. */
 static bool lists_differ(const struct gyre_comm *comm, const struct gy_call *call)
 {
     struct view in = view_of(call, true), out = view_of(call, false);
@@ -253,8 +253,8 @@ static bool lists_differ(const struct gyre_comm *comm, const struct gy_call *cal
     return false;
 }
 
-/* Can the vector of the call, of which this rank may have a part alone, be addressed? What any rank reckons with its bytes,
- * as floats of four times their width and with a few bits to spare, then fits 64 bits. */
+/* True if the call's vector, of which this rank may have only a part, can be addressed. Then every rank's
+ * computations with its bytes, as floats of four times their width and with a few bits to spare, fit 64 bits. */
 static bool addressable(const struct gyre_comm *comm, const struct gy_call *call, size_t element)
 {
     enum part in = parts[call->collective].in, out = parts[call->collective].out;
@@ -329,8 +329,9 @@ static gyre_status check_operation(struct gyre_comm *comm, const struct gy_call 
     return GYRE_SUCCESS;
 }
 
-/* What needs no closer look, since most calls are like that and some take less time than the look: a whole vector of a known
- * type, an operation that every type has, buffers that lie apart or, where that is in place, are the same. */
+/* True if no further checks are needed. Most calls are like that, and some take less time than the checks: a whole
+ * vector of a known type, an operation that every type has, buffers that do not overlap or, where that is in place,
+ * are the same. */
 static bool is_plain(const struct gyre_comm *comm, const struct gy_call *call)
 {
     if ((unsigned)call->dtype >= GY_DTYPES_AVERAGED || (unsigned)call->op > GYRE_AVERAGE ||

@@ -1,5 +1,5 @@
-/* The collective and point-to-point calls. Each is one row: its parameters, and the call that they make; the three forms,
- * blocking, `_start` and `_init`, follow from it. */
+/* The collective and point-to-point calls. Each is one row, of its parameters and the call that they make. The three
+ * forms, blocking, `_start` and `_init`, follow from it. */
 #include "api/call_group.h"
 #include "api/check.h"
 #include "collectives/call/blocking.h"
@@ -49,7 +49,7 @@ static gyre_status keep(const char *function, gyre_comm *comm, const struct gy_c
     return status;
 }
 
-/* Into each function, and what it does seldom out of it, as run() is: see call_cache_inline.h. */
+/* Inlined into each function; rare parts are out of line, as in run(): see call_cache_inline.h. */
 static inline __attribute__((always_inline)) gyre_status start(const char *function, gyre_comm *comm,
                                                                const struct gy_call *call, gyre_request **request_p)
 {
@@ -85,7 +85,7 @@ static gyre_status run_inside(gyre_comm *comm, const struct gy_call *call)
     return status == GYRE_SUCCESS ? gy_run(comm, call) : status;
 }
 
-/* Likewise. */
+/* Inlined, too. */
 static inline __attribute__((always_inline)) gyre_status run(const char *function, gyre_comm *comm,
                                                              const struct gy_call *call)
 {
@@ -201,7 +201,7 @@ gyre_status gyre_barrier_init(gyre_comm *comm, gyre_request **request_p)
     return keep(__func__, comm, &barrier_call, request_p);
 }
 
-/* Before the one is started that would wait for the other's sake. */
+/* Checks both before either is started: otherwise the started one would wait for the other. */
 static gyre_status check_both(gyre_comm *comm, const struct gy_call *sends, const struct gy_call *receives)
 {
     gy_progress_enter(comm->ctx);

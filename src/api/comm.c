@@ -1,4 +1,4 @@
-/* Making, duplicating, ending and asking communicators; memory. */
+/* Makes, duplicates, ends and queries communicators; memory. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
@@ -23,10 +23,11 @@
 #include "core/handle.h"
 #include "core/mem.h"
 
-#define ADDRESSES ((size_t)1 << 57) /* more than any process has: no allocator is troubled with it */
-#define LIST 2u                     /* the lowest two bits of the word that belongs to a list: see attributes.c */
+#define ADDRESSES ((size_t)1 << 57) /* more than any process has: not passed on to an allocator */
+#define LIST 2u                     /* the lowest two bits of the word of a list: see attributes.c */
 
-/* As much of it as the caller's header has; what that did not have is zero, and what this library does not have, too. */
+/* Copies as much of the configuration as the caller's header has. Fields unknown to that header are zero; fields
+ * unknown to this library must be zero, too. */
 static gyre_status read_config(const gyre_config *user, gyre_config *config_p, struct gy_error *error)
 {
     const size_t least = offsetof(gyre_config, join), most = 4096;
@@ -100,7 +101,7 @@ gyre_status gyre_comm_split(gyre_comm *comm, int color, int key, gyre_comm **com
     return divide(__func__, comm, color < 0 ? -1 : color, key, 1, comm_p);
 }
 
-/* Where this rank stands in the list; −1: not there, −2: the list is wrong and the sentence says how. */
+/* Returns this rank's place in the list; -1: not there; -2: the list is wrong and the message says how. */
 static int find_in_list(gyre_comm *comm, const int *ranks, int count)
 {
     int place = -1;
@@ -128,7 +129,7 @@ static int find_in_list(gyre_comm *comm, const int *ranks, int count)
     return place;
 }
 
-/* The others wait for this rank, whose list is another than theirs if theirs are right. */
+/* The others wait for this rank, whose list differs from theirs if theirs are right. */
 static gyre_status refuse_list(gyre_comm *comm)
 {
     gyre_comm *none = NULL;
@@ -163,8 +164,8 @@ gyre_status gyre_comm_destroy(gyre_comm *comm)
         return gy_check_fail(comm, GYRE_FORKED, "this communicator belongs to the parent of this process");
     gy_progress_enter(ctx);
     if (!gy_comm_end_settle(comm)) {
-        /* Peers wait for what will never come, and links still point into the caller's buffers. */
-        char text[80]; /* where the world has failed already those who go on lose nothing with us */
+        /* Peers wait for data that will never come, and links still point into the caller's buffers. */
+        char text[80]; /* if the world has failed already, survivors lose nothing with this rank */
         snprintf(text, sizeof(text), "rank %d aborted the communicator", ctx->world->rank);
         gy_overlay_call_off(ctx->overlay, GYRE_ABORTED, text);
         gy_progress_slow(ctx, gy_now());
@@ -185,7 +186,7 @@ gyre_status gyre_comm_abort(gyre_comm *comm)
     if (!gy_check_lives(comm, __func__))
         return GYRE_INVALID_ARGUMENT;
     if (comm->ctx->generation != atomic_load(&gy_fork_generation))
-        return GYRE_FORKED; /* the world is the parent's, and so is its sentence */
+        return GYRE_FORKED; /* the world is the parent's, and so is its message */
     char text[80];
     int world = comm->ctx->world->rank;
     snprintf(text, sizeof(text), "rank %d aborted the communicator", world);
@@ -219,7 +220,7 @@ gyre_status gyre_comm_dump(const gyre_comm *comm, int fd)
     if (fcntl(fd, F_GETFD) < 0)
         return gy_check_fail((gyre_comm *)comm, GYRE_INVALID_ARGUMENT, "gyre_comm_dump: %d is no open descriptor", fd);
     gy_progress_enter(ctx);
-    /* A child looks at its parent's page, and leaves it as it is. */
+    /* A child reads its parent's page, and does not change it. */
     bool own = ctx->generation == atomic_load(&gy_fork_generation);
     for (const struct gyre_request *r = own ? ctx->active_first : NULL; r; r = r->next) {
         struct gyre_page_record *record = r->comm == comm ? gy_recorder_at(&r->comm->recorder, r->record) : NULL;
@@ -253,8 +254,8 @@ static gyre_status mem_alloc(gyre_comm *comm, size_t bytes, void **memory_p)
     gyre_status status = gy_check_comm(comm);
     if (status != GYRE_SUCCESS)
         return status;
-    comm->error.status = GYRE_SUCCESS; /* what an earlier call could not do is no failure of this one */
-    gy_windows_free_left(comm->ctx);   /* what they exposed may have been freed, and their places be free by now */
+    comm->error.status = GYRE_SUCCESS; /* failures of an earlier call do not count for this one */
+    gy_windows_free_left(comm->ctx);   /* peers may have left windows by now, which frees their memory */
     if (comm->ctx->segment)
         return gy_segment_heap_alloc(comm->ctx->segment, bytes ? bytes : 1, memory_p, &comm->error);
     void *memory = bytes > ADDRESSES ? NULL : gy_alloc_aligned(4096, bytes ? bytes : 1);
@@ -288,7 +289,7 @@ static bool was_given(const struct gyre_comm *comm, const void *memory)
 
 static void free_given(struct gyre_comm *comm, void *memory)
 {
-    gy_context_forget(comm->ctx, memory); /* transports let go of it while it is there */
+    gy_context_forget(comm->ctx, memory); /* transports release it while it exists */
     if (comm->ctx->segment) {
         gy_segment_heap_free(comm->ctx->segment, memory);
         return;
@@ -303,7 +304,7 @@ gyre_status gyre_mem_free(gyre_comm *comm, void *memory)
         return GYRE_INVALID_ARGUMENT;
     if (!memory)
         return GYRE_SUCCESS;
-    if (comm->ctx->generation != atomic_load(&gy_fork_generation)) /* the pages are its parent's, and its peers' */
+    if (comm->ctx->generation != atomic_load(&gy_fork_generation)) /* the pages belong to the parent and its peers */
         return gy_check_fail(comm, GYRE_FORKED, "this memory belongs to the parent of this process");
     gyre_status status = GYRE_SUCCESS;
     gy_progress_enter(comm->ctx);

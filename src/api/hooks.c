@@ -1,4 +1,4 @@
-/* What a program may replace in the whole process: where log lines go, and where memory comes from. */
+/* What a program may replace in the whole process: the destination of log lines, and the memory allocator. */
 #include "core/log.h"
 #include "core/mem.h"
 

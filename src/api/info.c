@@ -1,4 +1,4 @@
-/* What tools print: the build, the machine, the transports and why one is not there. */
+/* What tools print: the build, the machine, the transports and why one is missing. */
 #include <stdio.h>
 
 #include "collectives/comm/communicator.h"

@@ -1,4 +1,4 @@
-/* Memory that is announced. */
+/* Registered memory. */
 #include "api/check.h"
 
 static gyre_status add(gyre_comm *comm, const void *memory, size_t bytes)

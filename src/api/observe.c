@@ -1,12 +1,12 @@
-/* What can be seen of a communicator: places of its ranks, counters, and a trace. The structs begin with their size as
- * the caller's header knows it; that much of them is written, so that either side may be the older one. */
+/* Observing a communicator: places of its ranks, counters, and a trace. The structs begin with their size as the
+ * caller's header knows it. That much of them is written, so that either side may be the older one. */
 #include <string.h>
 
 #include "api/check.h"
 #include "collectives/lifecycle/agree.h"
 #include "transport/registry/registry.h"
 
-/* Copies what both sides know of a struct that begins with its size; the rest of the caller's is zero. */
+/* Copies the fields that both sides know of a struct that begins with its size; the rest of the caller's is zero. */
 static void give(void *theirs, size_t their_bytes, const void *ours, size_t our_bytes)
 {
     size_t known = gy_min_size(their_bytes, our_bytes);
@@ -14,7 +14,7 @@ static void give(void *theirs, size_t their_bytes, const void *ours, size_t our_
     memcpy((char *)theirs + sizeof(size_t), (const char *)ours + sizeof(size_t), known - sizeof(size_t));
 }
 
-/* A size that no version ever had is a struct whose size was not set. */
+/* A size that no version ever had means that the size was not set. */
 static gyre_status check_size(gyre_comm *comm, const char *function, const void *theirs, size_t bytes, size_t least)
 {
     if (theirs && bytes >= least && bytes <= 4096)

@@ -1,4 +1,4 @@
-/* Failures, and how those who are left go on: the public calls. The work is in collectives/lifecycle/shrink.c. */
+/* Failures and recovery: the public calls. The work is in collectives/lifecycle/shrink.c. */
 #include <stdio.h>
 
 #include "api/check.h"
@@ -11,7 +11,7 @@ gyre_status gyre_comm_revoke(gyre_comm *comm)
     if (!gy_check_lives(comm, __func__))
         return GYRE_INVALID_ARGUMENT;
     if (comm->ctx->generation != atomic_load(&gy_fork_generation))
-        return GYRE_FORKED; /* from any thread: the sentence is not ours to write */
+        return GYRE_FORKED; /* from any thread: the message is the parent's */
     char text[80];
     snprintf(text, sizeof(text), "rank %d revoked the communicator", comm->ctx->world->rank);
     gy_overlay_call_off(comm->ctx->overlay, GYRE_REVOKED, text);

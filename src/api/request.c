@@ -15,7 +15,8 @@
 #define PATIENCE 200 /* fruitless rounds over several worlds before the caller sleeps between two */
 #define PAUSE_NS 50000
 
-/* Its owner has had it, and kept a copy of the handle: found until the memory serves another request. Or it never was one. */
+/* True if the handle is no request, or a copy of the handle of one that has been collected. It is found until the
+ * memory serves another request. */
 static bool is_stale(const gyre_request *r, const char *function)
 {
     if (!r || (gy_handle_lives(r, GY_HANDLE_REQUEST) && !r->collected))
@@ -30,7 +31,7 @@ static gyre_status take(gyre_request **request)
     gyre_request *r = *request;
     gyre_status status = r->status;
     if (r->persistent && r->comm) {
-        r->status = GYRE_SUCCESS; /* told once */
+        r->status = GYRE_SUCCESS; /* reported once */
         r->launched = false;
         return status;
     }
@@ -39,7 +40,7 @@ static gyre_status take(gyre_request **request)
     return status;
 }
 
-/* Turns the context once; the caller is inside. */
+/* Progresses the context once; the caller is inside. */
 static gyre_status progress(gyre_comm *comm, bool *moved_p)
 {
     gyre_status status = gy_check_comm(comm);
@@ -77,7 +78,7 @@ static bool is_complete(const void *request)
     return ((const struct gyre_request *)request)->complete;
 }
 
-/* There is one, and it is not stale. */
+/* Waits for a request that exists and is not stale. */
 static gyre_status wait_for(gyre_request **request)
 {
     struct gyre_comm *comm = (*request)->comm;
@@ -114,13 +115,13 @@ static bool is_idle(const gyre_request *r)
     return !r || (r->persistent && !r->launched);
 }
 
-/* One that is stale is not: the wait for it says so. */
+/* A stale request is not in flight: the wait for it says so. */
 static bool is_under_way(const gyre_request *r)
 {
     return r && gy_handle_lives(r, GY_HANDLE_REQUEST) && !r->collected && !is_idle(r) && r->comm && !r->complete;
 }
 
-/* A communicator of those that are under way, NULL: none is; do they belong to several worlds? */
+/* Returns a communicator of the requests in flight; NULL: none is. *several_p: they belong to several worlds. */
 static gyre_comm *comm_of(const struct set *set, bool *several_p)
 {
     gyre_comm *comm = NULL;
@@ -135,7 +136,7 @@ static gyre_comm *comm_of(const struct set *set, bool *several_p)
     return comm;
 }
 
-/* Of those that are under way, has any completed? */
+/* True if any of the requests in flight has completed. */
 static bool any_complete(const void *what)
 {
     const struct set *set = what;
@@ -145,7 +146,7 @@ static bool any_complete(const void *what)
     return false;
 }
 
-/* One thread drives several worlds: a round over them, and a pause when rounds are fruitless. */
+/* One thread progresses several worlds: one round over them, and a pause after fruitless rounds. */
 static gyre_status turn_all(const struct set *set, unsigned *rounds)
 {
     struct gy_context *last = NULL;
@@ -169,7 +170,8 @@ static gyre_status turn_all(const struct set *set, unsigned *rounds)
     return status;
 }
 
-/* Until one of the set has completed. False: none is under way, or this process may not drive them (*status_p). */
+/* Waits until one of the set has completed. Returns false if none is in flight, or this process may not progress
+ * them (*status_p). */
 static bool wait_for_one(const struct set *set, gyre_status *status_p)
 {
     unsigned rounds = 0;
@@ -215,7 +217,8 @@ static inline bool has_ended(const gyre_request *r)
     return r && gy_handle_lives(r, GY_HANDLE_REQUEST) && !r->collected && r->complete && r->comm;
 }
 
-/* The caller is inside; most have nothing to give back. Another thread may have destroyed the communicator before it was. */
+/* Collects a request. The caller is inside; most requests hold nothing. Another thread may have destroyed the
+ * communicator before that. */
 static inline gyre_status take_of(struct gy_context *ctx, gyre_request **request)
 {
     gyre_request *r = *request;
@@ -226,13 +229,14 @@ static inline gyre_status take_of(struct gy_context *ctx, gyre_request **request
     return r->status;
 }
 
-/* Those from here on that are over, of one world: one time inside serves them all. Returns the place of the first that is not. */
+/* Collects the complete requests of one world from here on: one lock serves them all. Returns the place of the first
+ * that is not complete. */
 static size_t take_ended(const struct set *set, size_t i, gyre_status *first)
 {
     struct gyre_comm *comm = i < set->count && has_ended(set->requests[i]) ? set->requests[i]->comm : NULL;
     if (!comm)
         return i;
-    struct gy_context *ctx = comm->ctx; /* outlives what is taken: a world ends with no caller inside */
+    struct gy_context *ctx = comm->ctx; /* outlives the requests: a world does not end with a caller inside */
     gy_progress_enter(ctx);
     do
         note_first(first, take_of(ctx, &set->requests[i++]));
@@ -247,7 +251,7 @@ gyre_status gyre_wait_all(gyre_request **requests, size_t count)
         return gy_check_none("gyre_wait_all: requests is NULL");
     gyre_status first = GYRE_SUCCESS;
     struct set set = {requests, count};
-    bool several = true; /* may what is left belong to several worlds? Nobody asks while all are over */
+    bool several = true; /* the rest may belong to several worlds; not checked while all are complete */
     unsigned rounds = 0;
     for (size_t i = 0; (i = take_ended(&set, i, &first)) < count; i++) {
         if (!requests[i])

@@ -47,7 +47,7 @@ gyre_status gyre_window_destroy(gyre_window *window)
     return status;
 }
 
-/* What put, get and accumulate have in common. */
+/* The checks that put, get and accumulate share. */
 static gyre_status check_access(gyre_window *window, const void *memory, size_t count, gyre_dtype dtype, int target,
                                 size_t offset)
 {
