@@ -17,8 +17,6 @@ static inline bool has_its_turn(const struct gy_exchange *it)
     return it->number <= comm->inline_done + GY_REGION_AHEAD && comm->inline_alone <= comm->inline_done;
 }
 
-/* lines of the next exchanges in flight to prefetch before they are polled */
-
 static inline __attribute__((always_inline)) bool may_be_shown(const struct gy_exchange *it)
 {
     int peer;

@@ -3,7 +3,7 @@
  *
  * Any plan (gy_shm_blocking_run): its lanes are progressed right here.
  *
- * A long all_reduce whose operands lie in memory of gyre_mem_alloc on every rank (gy_shm_blocking_call): one
+ * A long all_reduce whose operands lie in memory of gyre_mem_alloc on every rank (gy_shm_mapped_call): one
  * function without a plan, which reads two lines of each peer. Broadcasts and reductions to a root are in
  * shm_rooted_mapped.c.
  *

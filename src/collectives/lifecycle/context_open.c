@@ -153,7 +153,8 @@ static bool is_of_another(const struct gy_context *ctx, gyre_status status, stru
     return other && (status == GYRE_PEER_UNREACHABLE || status == GYRE_NO_MEMORY || status == GYRE_NO_DESCRIPTORS);
 }
 
-/* A failure of this rank itself (dead, stalled, late or unreachable) is declared by the others: receives it. */
+/* If the failure is that of this rank (dead, stalled, late or unreachable), the others have declared it: this rank
+ * is excluded. */
 static gyre_status receive_own_failure(const struct gy_context *ctx, struct gy_error *error)
 {
     struct gy_error told = *error;
