@@ -7,7 +7,7 @@
  *
  *   no failure     the ranks tell each other their numbers. A rank returns from operation n when it knows that all have
  *                  reached n. Ranks of one host: each writes its number to shared memory and reads the others'.
- *                  Elsewhere they spread the minimum by dissemination, in log2 N rounds of a UNIFORM frame:
+ *                  Elsewhere they spread the minimum by dissemination, in log2 N rounds of one UNIFORM frame:
  *
  *                      rank r, round k:  v_0 = complete        v_k ──▶ rank r + 2^k
  *                                        v_k+1 = min(v_k, what has come from rank r − 2^k)
