@@ -33,8 +33,7 @@ void gy_call_cache_forget(struct gyre_comm *comm)
         comm->call_cache[c].path = GY_PATH_NONE;
 }
 
-/* Gather and scatter are not described here: their buffer extents differ on the root, so that they are always
- * checked. */
+/* Fills an entry. The buffers of a gather or scatter differ on the root, and are always checked. */
 static struct gy_cached_call *keep(struct gyre_comm *comm, const struct gy_call *call)
 {
     enum gy_collective collective = call->collective;

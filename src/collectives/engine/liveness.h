@@ -5,7 +5,8 @@
 #include "collectives/engine/request.h"
 
 /* All that a leaving rank has stored in shared memory is visible when its leave message arrives. This rank may still
- * have to read it. The rank is called gone if only its communicator was destroyed. */
+ * have to read it, and is given this time. The same time passes before a rank that has destroyed only its
+ * communicator counts as gone. */
 #define GY_LEFT_GRACE (10 * GY_MILLISECOND)
 #define GY_ACQUAINT_AFTER (20 * GY_MILLISECOND)
 
