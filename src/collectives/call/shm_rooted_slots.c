@@ -3,7 +3,7 @@
  *
  *   sender     entry: shape                                  (senders: root of a broadcast, all others in a reduction)
  *              tile t ──▶ its slot, when that is free; counter 0 ──▶ receivers
- *   receiver   entry: shape; counters of the senders ──▶ reads tile t; its counter ──▶ senders
+ *   receiver   entry: shape; counters of the senders ──▶ copies or reduces tile t; its counter ──▶ senders
  *
  * This is the plan of direct_one_shot if no rank exposes its input (zero_copy.h). Each rank chooses this path alone,
  * since its peers see the same protocol either way. Whatever can wait is done after the first tile is published,

@@ -10,8 +10,8 @@
 #define GY_LEFT_GRACE (10 * GY_MILLISECOND)
 #define GY_ACQUAINT_AFTER (20 * GY_MILLISECOND)
 
-/* This rank was not running (computing, stopped). No peer could get an answer, so its clocks are moved on by the
- * pause. */
+/* This rank was not running (computing, stopped). No answer of a peer could reach it, so its clocks are moved on by
+ * the pause. */
 void gy_liveness_restart(struct gy_context *ctx, int64_t now);
 /* The time between two questions or signs of life. */
 int64_t gy_liveness_interval(const struct gy_context *ctx);
@@ -25,15 +25,15 @@ void gy_liveness_call(struct gyre_comm *comm, int64_t now);
 /* True if the rank of the world has left, and all that it may have sent before has been read. by_memory: the missing
  * data comes through shared memory and not by its link. since: when the wait for it began. */
 bool gy_liveness_has_gone(struct gy_context *ctx, int peer, bool by_memory, int64_t since, int64_t now);
-/* Asks a member, once in a while, whether it still has its part of the region of that number. The member answers
- * with a PONG when it is inside gyre. since: when the wait for it began; *asked: initially the same, then this
- * function's own. */
+/* Asks a member, once in a while, whether it still has its part of the one-sided window of that number. The member
+ * answers with a PONG when it is inside gyre. since: when the wait for it began; *asked: initially the same, then
+ * this function's own. */
 void gy_liveness_ask(struct gyre_comm *comm, uint32_t window, int rank, int64_t since, int64_t now, int64_t *asked);
-/* Tells the rank of the world, unasked, that this rank has destroyed the communicator, or else the region, that the
+/* Tells the rank of the world, unasked, that this rank has destroyed the communicator, or else the window, that the
  * frame addresses. */
 void gy_liveness_disown(struct gy_context *ctx, int peer, const struct gy_frame *frame);
 /* Values of a PONG that are no operation counts. Its sender has destroyed the communicator, or its part of the
- * region whose number is its `count`, or takes no more part in the communicator, which has ended there. `root`: the
+ * window whose number is its `count`, or takes no more part in the communicator, which has ended there. `root`: the
  * rank that caused it. */
 #define GY_PONG_DESTROYED UINT64_MAX
 #define GY_PONG_WITHDRAWN (UINT64_MAX - 1)
