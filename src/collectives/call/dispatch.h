@@ -1,12 +1,12 @@
 /* The path of a blocking call: chosen in one place, kept per collective by the call cache, and run.
  *
- *   path            where      call                                                            run by
- *   message         a link     send, receive, up to 8 KiB                                      link/eager_message.c
- *   link exchange   2 ranks    a link collective of short frames                               link/eager_exchange.c
- *   eager           one host   collective up to gy_eager_limit                                 eager_call.c
- *   mapped          one host   all_reduce up to 1 MiB, operands in memory of gyre_mem_alloc    shm_blocking.c
- *   rooted          one host   broadcast, reduce above the eager limit, up to 1 MiB            shm_rooted_mapped.c
- *   request         any        everything else                                                 blocking.c
+ *   path            where             call                                                  run by
+ *   message         a link            send, receive, up to 8 KiB                            link/eager_message.c
+ *   link exchange   two ranks, link   collectives of short frames                           link/eager_exchange.c
+ *   eager           one host          collectives up to gy_eager_limit                      eager_call.c
+ *   mapped          one host          all_reduce to 1 MiB in memory of gyre_mem_alloc       shm_blocking.c
+ *   rooted          one host          broadcast, reduce above the eager limit, to 1 MiB     shm_rooted_mapped.c
+ *   request         any               all others, and any call beside one in flight         blocking.c
  *
  * The choice is local to this rank: on every path the peers see the same protocol. A path other than the last may
  * decline, with no effect, if a peer's frame is missing, memory is short or operands lie elsewhere. The request path
