@@ -4,6 +4,7 @@
 Every instruction is one, what is copied is there, what RUN says is a shell's, the packages that are installed are those that the tree makes, the programs
 and settings exist, and no secret is in it. The steps themselves are run by the stage `package`: it makes these packages and installs them in a bare root.
 Then each of some deliberate mistakes must be found."""
+import glob
 import json
 import os
 import re
@@ -53,7 +54,7 @@ def check(text: str, source: str) -> None:
         elif word in ("ENTRYPOINT", "CMD", "VOLUME"):
             values = json.loads(rest)
             program = os.path.basename(values[0]) if word == "ENTRYPOINT" else None
-            if program and not os.path.exists(os.path.join(source, "tools", program + ".c")):
+            if program and not glob.glob(os.path.join(source, "tools", "*", program + ".c")):
                 raise ValueError(f"there is no program {program}")
         elif word == "USER" and rest in ("root", "0"):
             raise ValueError("it runs as root")

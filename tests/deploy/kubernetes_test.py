@@ -53,7 +53,7 @@ def together(documents: Documents, source: str) -> None:
         settings = set(re.findall(r'\{"(GYRE_[A-Z_]+)"', file.read()))
     unknown = {variable for variable in variables if variable.startswith("GYRE_")} - settings
     need(not unknown, f"no setting of gyre: {unknown}")
-    need(all(os.path.exists(os.path.join(source, "tools", folder)) for folder in ("train", "gyre-run.c")), "gyre-train is no program")
+    need(all(os.path.exists(os.path.join(source, "tools", program)) for program in ("train/gyre-train.c", "run/gyre-run.c")), "gyre-train is no program")
     need(rank["command"] == ["gyre-train"], "the program is not gyre-train")
 
 
