@@ -52,7 +52,7 @@ static gyre_status open_file(const char *path, gzFile *file_p, bool *missing_p)
     if (fd < 0 && errno == ENODEV)
         return gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s is a device; a file or a pipe is expected", path);
     if (fd < 0 && errno == ETIMEDOUT)
-        return gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s is a pipe into which nobody has written for %d s", path,
+        return gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s is a pipe into which nothing has been written for %d s", path,
                           GY_INPUT_SECONDS);
     if (fd < 0)
         return gy_nn_fail_system(errno, errno == EISDIR ? "cannot read %s" : "cannot open %s", path);

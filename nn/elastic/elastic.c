@@ -183,7 +183,7 @@ gyre_status gy_nn_elastic_grow(struct gy_nn_elastic *elastic)
     if (harmless(status)) /* the next check may succeed; the next step reports an exclusion of this rank */
         return GYRE_SUCCESS;
     if (status != GYRE_SUCCESS)
-        return gy_nn_fail_comm(status, *elastic->comm, "looking for newcomers");
+        return gy_nn_fail_comm(status, *elastic->comm, "looking for joining processes");
     if (!next)
         return GYRE_SUCCESS;
     gy_nn_elastic_leave(elastic);

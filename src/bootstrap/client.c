@@ -256,7 +256,7 @@ static void note_answer(struct member *member, const struct gy_place *place, str
     gy_place_format(place, answer_p->at, sizeof(answer_p->at));
     snprintf(member->why, sizeof(member->why), "%s: %s", answer_p->at,
              member->refusal != GY_REFUSAL_NONE ? member->refused
-             : member->silent ? "somebody accepts connections there and does not answer as gyre does; "
+             : member->silent ? "a process accepts connections there and does not answer as gyre does; "
                                 "is it another program?"
                               : strerror(member->errnum));
 }
@@ -392,7 +392,7 @@ static void join_parent(struct member *member)
     if (!failed(member))
         gy_error_set(
             member->error, GYRE_PEER_UNREACHABLE, member->parent,
-            "rank %d cannot reach rank %d at its door %s: %s; if that is the wrong network, set GYRE_INTERFACE on "
+            "rank %d cannot reach rank %d at its listener %s: %s; if that is the wrong network, set GYRE_INTERFACE on "
             "rank %d's host",
             world->rank, member->parent, gy_place_format(&place, member->why, sizeof(member->why)),
             member->refusal != GY_REFUSAL_NONE ? member->refused : strerror(member->errnum), member->parent);

@@ -81,7 +81,7 @@ static const struct gy_setting settings[] = {
      "launcher offers",
      "shorter than 256 characters", PLAIN},
     {"GYRE_JOIN", &gy_setting_switch, FIELD(join), 0, 0, "0", "0|1",
-     "1: this process joins a world that is there already and lets newcomers in, at the address of any of its "
+     "1: this process joins a world that is there already and lets joining processes in, at the address of any of its "
      "members",
      "0 or 1", PLAIN},
     {"GYRE_SECRET", &gy_setting_text, FIELD(secret), 22, 0, "", "text",

@@ -150,7 +150,7 @@ gyre_status gy_join_address_open(struct gy_world *world, struct gy_error *error)
         return status;
     fd = join_address->local_only ? listen_local(&place) : gy_socket_listen(&place);
     if (fd < 0)
-        return gy_error_system(error, errno, "rank %d cannot listen for newcomers", world->rank);
+        return gy_error_system(error, errno, "rank %d cannot listen for joining processes", world->rank);
     join_address->own = (struct gy_house_listener){fd, place};
     return GYRE_SUCCESS;
 }
@@ -166,7 +166,8 @@ static void announce_port(struct gy_join_address *join_address)
         gy_address_resolve(address->host, address->port, &place.address, &ignored) != GYRE_SUCCESS)
         return;
     if (!gy_address_is_local(&place.address)) {
-        gy_log(GY_LOG_INFO, "newcomers do not find this world at tcp://%s:%u, which is no address of rank 0's host now",
+        gy_log(GY_LOG_INFO,
+               "joining processes do not find this world at tcp://%s:%u, which is no address of rank 0's host now",
                address->host, address->port);
         return;
     }
@@ -176,7 +177,7 @@ static void announce_port(struct gy_join_address *join_address)
         gy_address_any(address->port, &place.address);
     fd = gy_socket_listen(&place);
     if (fd < 0)
-        gy_log(GY_LOG_INFO, "newcomers do not find this world at tcp://%s:%u: %s", address->host, address->port,
+        gy_log(GY_LOG_INFO, "joining processes do not find this world at tcp://%s:%u: %s", address->host, address->port,
                strerror(errno));
     else
         join_address->known = (struct gy_house_listener){fd, place};
@@ -194,7 +195,7 @@ static void announce_file(const struct gy_join_address *join_address)
         return;
     if (gy_rendezvous_write(join_address->address.path, &join_address->own.place, join_address->nonce, &error) !=
         GYRE_SUCCESS)
-        gy_log(GY_LOG_WARN, "newcomers do not find this world: %.300s", error.text);
+        gy_log(GY_LOG_WARN, "joining processes do not find this world: %.300s", error.text);
 }
 
 void gy_join_address_announce(struct gy_world *world)

@@ -193,7 +193,7 @@ static bool is_forsaken(struct joiner *joiner)
     gy_poller_poll(joiner->poller, 0);
     joiner->forsaken = !joiner->world && gy_now() - joiner->heard > joiner->timeout;
     if (joiner->forsaken)
-        gy_log(GY_LOG_INFO, "rank 0 of the world to join says nothing any more; this newcomer comes again");
+        gy_log(GY_LOG_INFO, "rank 0 of the world to join says nothing any more; this process tries again");
     return joiner->forsaken;
 }
 
@@ -327,7 +327,7 @@ static void knock(struct joiner *joiner)
     snprintf(joiner->why, sizeof(joiner->why), "%s",
              joiner->lost       ? "it ended the connection"
              : joiner->forsaken ? "it says nothing any more; is it stopped?"
-                                : "it has let nobody in meanwhile");
+                                : "it has let no process in meanwhile");
     joiner->timeout = 0;
     gy_stream_close(&joiner->stream);
     gy_world_next_cancel(&joiner->next); /* nothing where it is in use */
@@ -376,7 +376,7 @@ static void judge_refusal(struct joiner *joiner, const char *at)
     if (joiner->first_refusal == 0)
         joiner->first_refusal = gy_now();
     if (joiner->identity.address.kind == GY_ADDRESS_TCP || gy_now() - joiner->first_refusal > STALE_TIMEOUT)
-        gy_error_set(joiner->error, GYRE_REFUSED, -1, "this newcomer was refused at %s: %.200s%s", at, joiner->why,
+        gy_error_set(joiner->error, GYRE_REFUSED, -1, "this process was refused at %s: %.200s%s", at, joiner->why,
                      advice);
 }
 
@@ -429,7 +429,7 @@ static gyre_status check_identity(struct joiner *joiner)
     if (identity->address.kind != GY_ADDRESS_NONE)
         return GYRE_SUCCESS;
     return gy_error_set(joiner->error, GYRE_BAD_CONFIGURATION, -1,
-                        "a newcomer needs the address of the world that it joins: set GYRE_ADDRESS, or "
+                        "a joining process needs the address of the world that it joins: set GYRE_ADDRESS, or "
                         "gyre_config.address, to tcp://HOST:PORT of any member or to the file:///PATH where it met");
 }
 

@@ -92,7 +92,7 @@ static bool fits(const struct gy_join_server *join_server, uint64_t label, const
     if (label != 0 && ours != 0 && label != ours) { /* 0: started without any launcher */
         gy_error_set(
             error, GYRE_REFUSED, -1,
-            "a newcomer belongs to another job (TORCHELASTIC_RUN_ID, or Slurm's job and step, differ from rank "
+            "a joining process belongs to another job (TORCHELASTIC_RUN_ID, or Slurm's job and step, differ from rank "
             "%d's)",
             own);
         return false;
@@ -104,8 +104,8 @@ static bool fits(const struct gy_join_server *join_server, uint64_t label, const
     if (!gy_config_differs(mine, other, &difference))
         return true;
     gy_error_set(error, GYRE_REFUSED, -1,
-                 "%s differs: %s on rank %d, %s at a newcomer; it must be the same on every rank", difference.name,
-                 difference.mine, own, difference.theirs);
+                 "%s differs: %s on rank %d, %s at a joining process; it must be the same on every rank",
+                 difference.name, difference.mine, own, difference.theirs);
     return false;
 }
 
@@ -148,7 +148,7 @@ static gyre_status run_timer(struct gy_join_server *join_server, struct gy_error
     int fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
 
     if (fd < 0)
-        return gy_error_system(error, errno, "rank %d cannot make a timer to let newcomers in",
+        return gy_error_system(error, errno, "rank %d cannot make a timer to let joining processes in",
                                join_server->world->rank);
     timerfd_settime(fd, 0, &(struct itimerspec){.it_value = span, .it_interval = span}, NULL);
     join_server->timer = (struct gy_watch){.fd = fd, .events = EPOLLIN, .callback = on_timer, .owner = join_server};
@@ -174,7 +174,7 @@ static void hear_hello(struct joiner *joiner, uint8_t *body, size_t bytes)
 
     if (bytes < GY_JOIN_HELLO_LEAST || !gy_member_decode(wire.at, &joiner->member) ||
         joiner->member.address.ss_family == AF_UNSPEC) {
-        gy_log(GY_LOG_WARN, "a newcomer said something that this version does not understand");
+        gy_log(GY_LOG_WARN, "a joining process said something that this version does not understand");
         gy_stream_close(&joiner->stream);
     } else if (!join_server->host) {
         gy_place_encode(&join_server->elsewhere, place);
@@ -204,7 +204,8 @@ static void on_closed(void *user, struct gy_stream *stream, int errnum)
 {
     (void)user;
     if (errnum != 0)
-        gy_log(GY_LOG_INFO, "a newcomer is gone: %s", stream->flaw ? gy_flaw_text(stream->flaw) : strerror(errnum));
+        gy_log(GY_LOG_INFO, "a joining process is gone: %s",
+               stream->flaw ? gy_flaw_text(stream->flaw) : strerror(errnum));
     gy_stream_close(stream);
 }
 
@@ -270,7 +271,7 @@ static gyre_status open_listener(struct gy_join_server *join_server, const struc
     if (at->fd < 0)
         return GYRE_SUCCESS;
     if (!gy_house_listener_again(at, &open))
-        return gy_error_system(error, errno, "rank %d cannot open its door to newcomers", world->rank);
+        return gy_error_system(error, errno, "rank %d cannot open its listener to joining processes", world->rank);
     status = gy_listener_create(open.fd, listener_p, error);
     if (status != GYRE_SUCCESS)
         return status;
@@ -285,7 +286,7 @@ gyre_status gy_join_server_open(struct gy_world *world, const struct gy_place *e
     gyre_status status;
 
     if (!join_server)
-        return gy_error_set(error, GYRE_NO_MEMORY, world->rank, "rank %d has no memory to let newcomers in",
+        return gy_error_set(error, GYRE_NO_MEMORY, world->rank, "rank %d has no memory to let joining processes in",
                             world->rank);
     join_server->world = world;
     join_server->host = !elsewhere;

@@ -169,7 +169,7 @@ static void note_refused(struct gy_listener *listener, const struct gy_handshake
     if (handshake->refusal == GY_REFUSAL_GARBAGE)
         gy_log(GY_LOG_WARN, "a visitor from %s was refused: %s", handshake_io->from, text);
     else if (handshake->purpose == GY_PURPOSE_JOIN)
-        gy_log(GY_LOG_WARN, "a newcomer from %s was refused: %s", handshake_io->from, text);
+        gy_log(GY_LOG_WARN, "a joining process from %s was refused: %s", handshake_io->from, text);
     else
         gy_log(GY_LOG_WARN, "a visitor from %s that says it is rank %u was refused: %s", handshake_io->from,
                handshake->from, text);

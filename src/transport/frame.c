@@ -51,7 +51,7 @@ const char *gy_frame_kind_name(uint8_t kind)
         [GY_FRAME_PUT] = "PUT",         [GY_FRAME_ACCUMULATE] = "ACCUMULATE",
         [GY_FRAME_GET] = "GET",         [GY_FRAME_GOT] = "GOT",
         [GY_FRAME_SIGNAL] = "SIGNAL",   [GY_FRAME_FLUSH] = "FLUSH",
-        [GY_FRAME_FLUSHED] = "FLUSHED", [GY_FRAME_UNIFORM] = "ENDS",
+        [GY_FRAME_FLUSHED] = "FLUSHED", [GY_FRAME_UNIFORM] = "UNIFORM",
         [GY_FRAME_RAILS] = "RAILS",
     };
     return kind < GY_FRAME_KINDS && names[kind] ? names[kind] : "unknown";

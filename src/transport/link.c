@@ -57,7 +57,7 @@ bool gy_link_inbound_begin(struct gy_link *link, const struct gy_receive_handler
     if (!place) {
         gy_link_fail(
             link, GYRE_PROTOCOL,
-            "rank %d sent a frame of %u bytes (kind %u, communicator %u, operation %llu) that nobody asked for",
+            "rank %d sent a frame of %u bytes (kind %u, communicator %u, operation %llu) that was not asked for",
             link->peer, frame->bytes, frame->kind, frame->comm, (unsigned long long)frame->sequence);
         return false;
     }

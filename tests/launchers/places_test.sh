@@ -46,7 +46,7 @@ while True:
 port() { # left over, or another job's: rank 0 cannot have it, and the others find a stranger there
     listen ""
     says 0 "rank 0 cannot listen at tcp://127.0.0.1:$MASTER_PORT (MASTER_ADDR and MASTER_PORT): the address is in use, by another rank 0 or another program"
-    says 1 "tcp://127.0.0.1:$MASTER_PORT: somebody accepts connections there and does not answer as gyre does; is it another program?"
+    says 1 "tcp://127.0.0.1:$MASTER_PORT: a process accepts connections there and does not answer as gyre does; is it another program?"
     listen $'HTTP/1.1 400 Bad Request\r\nServer: not gyre, but a program that answers at some length\r\n\r\n'
     GYRE_MEET_TIMEOUT=50 says 1 "refused: does not speak gyre; is it another program? set GYRE_ADDRESS or MASTER_PORT to a free port on every rank"
     listen close

@@ -13,7 +13,7 @@ static const struct argp_option table[] = {
     {"np", 0, NULL, OPTION_ALIAS, NULL, 0},
     {"label", 'l', NULL, 0, "begin each line of output with the rank that wrote it", 0},
     {"bind", 'b', NULL, 0, "keep rank i on the i-th usable core, counted round", 0},
-    {"elastic", 'e', NULL, 0, "start a rank that fails again, as a newcomer, and let the others go on", 0},
+    {"elastic", 'e', NULL, 0, "start a rank that fails again, to join the running world, and let the others go on", 0},
     {"min", 'm', "N", 0, "... as long as N of them are there (default 1)", 0},
     {"restarts", 'r', "N", 0, "... at most N times in a row for a rank (default 5)", 0},
     {"chaos", 'c', "SEED,RATE", 0, "kill and stop ranks and cut their connections at random, RATE times a second", 0},

@@ -158,8 +158,8 @@ static void show_blame(const struct top_job *job)
                state->holds_up, state->holds_up == 1 ? "rank" : "ranks", state->longest, why);
     }
     if (job->circle)
-        printf(
-            "ranks wait for one another in a circle, and nobody else is to blame: do they call in different orders?\n");
+        printf("ranks wait for one another in a circle, and no other rank is the cause: do they call in different "
+               "orders?\n");
 }
 
 void top_show(const struct top_job *job)

@@ -244,7 +244,7 @@ static int run_rank(const struct arguments *arguments)
     tune.rank = gyre_comm_rank(tune.comm);
     tune.memory = calloc(1, VECTOR);
     if (gyre_comm_size(tune.comm) < 2) {
-        fprintf(stderr, "gyre-tune: one rank alone has nobody to measure with: two or more are needed\n");
+        fprintf(stderr, "gyre-tune: one rank alone has no peer to measure with: two or more are needed\n");
         status = GY_EXIT_USAGE;
     } else if (!tune.memory) {
         fprintf(stderr, "gyre-tune: no memory\n");
@@ -296,6 +296,6 @@ int main(int argc, char **argv)
         return gy_launch_run(&launch);
     }
     if (!gy_launch_found()) /* and its line says what to do */
-        gy_options_refuse("nobody has started ranks: say --ranks N, or use gyre-run, torchrun, mpirun or srun");
+        gy_options_refuse("no launcher has started ranks: say --ranks N, or use gyre-run, torchrun, mpirun or srun");
     return run_rank(&arguments);
 }

@@ -15,7 +15,7 @@ void gy_charter_write(const struct gyre_comm *comm, uint64_t operations, struct 
     char address[GY_ADDRESS_PLACE];
     size_t length = strlen(gy_address_print(&comm->ctx->world->join_address->address, address));
     _Static_assert(8 + sizeof(address) + sizeof(attributes->algorithm) <= GY_CHARTER_MOST,
-                   "what a newcomer takes over has room");
+                   "what a joining process takes over has room");
     gy_wire_put(&wire, operations, 4);
     gy_wire_put(&wire, attributes->canonical, 1);
     gy_wire_put(&wire, attributes->uniform, 1);

@@ -157,10 +157,11 @@ static void read_list(struct growing *growing)
         return;
     if (list->status != GYRE_SUCCESS)
         gy_error_set(&growing->error, gy_status_is_failure(list->status) ? list->status : GYRE_PROTOCOL,
-                     gy_group_world(&growing->comm->group, 0), "rank 0 could not let newcomers in; see its message");
+                     gy_group_world(&growing->comm->group, 0),
+                     "rank 0 could not let joining processes in; see its message");
     else if (!good)
         gy_error_set(&growing->error, GYRE_PROTOCOL, gy_group_world(&growing->comm->group, 0),
-                     "rank 0 said something of the newcomers that is not understood");
+                     "rank 0 said a list of joining processes that is not understood");
 }
 
 /* Runs until every rank should know the joiners. */
@@ -251,11 +252,13 @@ static void explain(struct growing *growing, const struct gy_outcome *outcome, g
     gy_error_clear(&growing->error);
     if (missing >= 0) {
         const struct gy_failed_rank *failure = gy_overlay_failure(growing->ctx->overlay, missing);
-        gy_error_set(&growing->error, status, missing, "newcomers were not let in, because rank %d failed: %.700s",
-                     missing, failure->why ? failure->why : gyre_status_text(status));
+        gy_error_set(&growing->error, status, missing,
+                     "joining processes were not let in, because rank %d failed: %.700s", missing,
+                     failure->why ? failure->why : gyre_status_text(status));
         return;
     }
-    gy_error_set(&growing->error, status, -1, "newcomers were not let in, because a rank has failed to: %s%s%.800s",
+    gy_error_set(&growing->error, status, -1,
+                 "joining processes were not let in, because a rank has failed to: %s%s%.800s",
                  gyre_status_text(status), own.status ? "; this rank: " : "", own.status ? own.text : "");
 }
 
@@ -266,8 +269,8 @@ static gyre_status conclude(struct growing *growing, const struct gy_outcome *ou
     if (status == GYRE_SUCCESS && !takes_part(outcome, first)) {
         const struct gy_failed_rank *failure = gy_overlay_failure(growing->ctx->overlay, first);
         status = GYRE_PEER_DEAD;
-        return gy_error_set(&growing->error, status, first, "rank %d let newcomers in, and is gone: %.400s", first,
-                            failure->why ? failure->why : "the others know why");
+        return gy_error_set(&growing->error, status, first, "rank %d let joining processes in, and is gone: %.400s",
+                            first, failure->why ? failure->why : "the others know why");
     }
     if (status == GYRE_SUCCESS && growing->list.count == 0) {
         *comm_p = NULL;
@@ -313,10 +316,11 @@ static int64_t check_wishes(struct growing *growing, int joiners, double seconds
     if (growing->comm->rank != 0)
         return 0;
     if (joiners < 0 || joiners > GY_JOINERS_MOST || !(seconds >= 0)) {
-        gy_error_set(&growing->error, GYRE_INVALID_ARGUMENT, -1,
-                     "gyre_comm_grow: %d newcomers within %g seconds; from 0 to %d can come in, and the time is not "
-                     "negative",
-                     joiners, seconds, GY_JOINERS_MOST);
+        gy_error_set(
+            &growing->error, GYRE_INVALID_ARGUMENT, -1,
+            "gyre_comm_grow: %d joining processes within %g seconds; from 0 to %d can come in, and the time is not "
+            "negative",
+            joiners, seconds, GY_JOINERS_MOST);
         return 0;
     }
     int64_t most = growing->comm->attributes.timeout_ns / 2;

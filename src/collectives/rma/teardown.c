@@ -103,7 +103,7 @@ gyre_status gy_window_tell_lost(const struct gyre_window *window, int rank)
         &comm->error, GYRE_PEER_LEFT, world,
         has_destroyed(comm, rank)
             ? "rank %d destroyed its communicator %u, and its part of window %u with it"
-            : "rank %d has left communicator %u's window %u, as somebody had destroyed the communicator",
+            : "rank %d has left communicator %u's window %u, as a member had destroyed the communicator",
         world, comm->id, window->id);
 }
 
