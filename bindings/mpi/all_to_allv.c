@@ -1,6 +1,7 @@
-/* Each rank knows its own counts only. Ranks that are near agree first on what the counts have in common, which takes less than the longer way that it
- * saves: blocks of one length, or short ones, go as MPI_Alltoall's do. Longer ones of several lengths are left to the MPI library, which
- * is quicker than gyre there. Ranks that are not near leave it to gyre. */
+/* Each rank knows its own counts only. Ranks that are near agree first on what the counts have in common, which takes
+ * less than the longer way that it saves: blocks of one length, or short ones, go as MPI_Alltoall's do. Longer ones of
+ * several lengths are left to the MPI library, which is quicker than gyre there. Ranks that are not near leave it to
+ * gyre. */
 #include <stdint.h>
 #include <string.h>
 
@@ -8,8 +9,8 @@
 #include "short.h"
 #include "take.h"
 
-/* The data of one call, of which `in` is unused in place; and bytes of a block on any rank: the longest, of those that leave their rank, too, and the
- * shortest. */
+/* The data of one call, of which `in` is unused in place; and bytes of a block on any rank: the longest, of those that
+ * leave their rank, too, and the shortest. */
 struct exchange {
     struct gm_twin *twin;
     struct gm_blocks_view in, out;

@@ -27,8 +27,8 @@ struct gm_blocks {
     MPI_Datatype type;
 };
 
-/* Block r is the `counts[r]` bytes at bytes + places[r]. They lie in the buffer itself where the datatype is plain and the blocks come one after
- * the other, and in a packed copy otherwise. */
+/* Block r is the `counts[r]` bytes at bytes + places[r]. They lie in the buffer itself where the datatype is plain and
+ * the blocks come one after the other, and in a packed copy otherwise. */
 struct gm_blocks_view {
     char *bytes;
     size_t *counts, *places;
@@ -39,12 +39,13 @@ struct gm_blocks_view {
     int size;
 };
 
-/* Everything but bytes and places; counts and places will be the twin's lists `list` and list + 1. False: an argument is invalid. */
+/* Everything but bytes and places; counts and places will be the twin's lists `list` and list + 1. False: an argument
+ * is invalid. */
 bool gm_blocks_measure(struct gm_blocks_view *view, const struct gm_blocks *blocks, const struct gm_twin *twin,
                        int list);
 
-/* Finds or makes the bytes; `fill`: the copy gets the data; `joined`: each block is to begin where the one before it ends. False: there is no
- * memory. */
+/* Finds or makes the bytes; `fill`: the copy gets the data; `joined`: each block is to begin where the one before it
+ * ends. False: there is no memory. */
 bool gm_blocks_open(struct gm_blocks_view *view, bool fill, bool joined);
 
 /* All blocks are of the same length. gyre's calls with one count are faster than those with one count per rank. */

@@ -29,8 +29,8 @@ enum gm_call {
 /* The name without "MPI_"; static. */
 const char *gm_call_name(enum gm_call call);
 
-/* The mask of all calls without those of the text: names in any case of letters, between commas. An unknown name is reported on standard
- * error and changes nothing. NULL is the empty text. */
+/* The mask of all calls without those of the text: names in any case of letters, between commas. An unknown name is
+ * reported on standard error and changes nothing. NULL is the empty text. */
 unsigned gm_call_mask(const char *passed);
 
 #endif

@@ -1,5 +1,6 @@
-/* The MPI functions that a program calls, with counts of type int. In Open MPI the Fortran bindings of every kind (mpif.h, mpi, mpi_f08) end in a
- * call of the PMPI name, so that the interposer defines that name as well; MPICH's end in a call of the MPI name. */
+/* The MPI functions that a program calls, with counts of type int. In Open MPI the Fortran bindings of every kind
+ * (mpif.h, mpi, mpi_f08) end in a call of the PMPI name, so that the interposer defines that name as well; MPICH's end
+ * in a call of the MPI name. */
 #include "library.h"
 #include "report.h"
 #include "take.h"

@@ -16,8 +16,8 @@ static char *place_of(const void *buffer, MPI_Count element, const struct gm_lay
     return (char *)((uintptr_t)buffer + (uintptr_t)(element * layout->extent));
 }
 
-/* A buffer and a datatype that together mean what the caller's do. MPICH's MPI_Pack refuses the address MPI_BOTTOM: then the buffer begins a byte later
- * and the datatype a byte earlier. */
+/* A buffer and a datatype that together mean what the caller's do. MPICH's MPI_Pack refuses the address MPI_BOTTOM:
+ * then the buffer begins a byte later and the datatype a byte earlier. */
 struct base {
     const void *buffer;
     MPI_Datatype type;

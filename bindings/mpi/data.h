@@ -27,7 +27,8 @@ struct gm_view {
 /* Everything but the bytes. False: count or datatype are invalid, and the MPI library is to report it. */
 bool gm_view_measure(struct gm_view *view, struct gm_data data);
 
-/* Finds or makes the bytes of `times` times as many elements; `fill`: the copy gets the data. False: there is no memory. */
+/* Finds or makes the bytes of `times` times as many elements; `fill`: the copy gets the data. False: there is no
+ * memory. */
 bool gm_view_open(struct gm_view *view, int times, bool fill);
 
 /* Frees the copy; `back`: after its bytes have gone to the buffer. A view that was never opened is allowed. */

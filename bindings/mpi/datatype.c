@@ -3,8 +3,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* The table is searched from its beginning; the types that programs use most come first. The kind GM_MOVED has no operations here: Fortran's
- * logicals have several values for true, and characters have no arithmetic. */
+/* The table is searched from its beginning; the types that programs use most come first. The kind GM_MOVED has no
+ * operations here: Fortran's logicals have several values for true, and characters have no arithmetic. */
 static struct gm_datatype table[] = {
     {MPI_DOUBLE, GM_FLOAT, 0},
     {MPI_FLOAT, GM_FLOAT, 0},

@@ -18,8 +18,8 @@ struct gm_datatype {
 /* The row of a predefined datatype without holes; NULL: the datatype is another one. */
 const struct gm_datatype *gm_datatype_find(MPI_Datatype type);
 
-/* Of one element: the bytes of its signature, the bytes from it to the next one, and whether memory is as the signature says, in its order
- * and without holes. */
+/* Of one element: the bytes of its signature, the bytes from it to the next one, and whether memory is as the signature
+ * says, in its order and without holes. */
 struct gm_layout {
     size_t bytes;
     MPI_Aint extent;

@@ -3,8 +3,9 @@
 #include <pthread.h>
 #include <stdio.h>
 
-/* The error code whose text is the sentence of the last failure. MPICH 4.0 adds no text to a code of a predefined class: its MPI_Error_string
- * prints whatever message of its own has the same number. There the code is the class, and the sentence is on standard error only. */
+/* The error code whose text is the sentence of the last failure. MPICH 4.0 adds no text to a code of a predefined
+ * class: its MPI_Error_string prints whatever message of its own has the same number. There the code is the class, and
+ * the sentence is on standard error only. */
 static int code_with_text(const char *sentence)
 {
 #ifdef MPICH_VERSION

@@ -1,4 +1,5 @@
-/* Only the root knows all counts of MPI_Gatherv, and gyre's gatherv wants them on every rank: the root broadcasts them first. */
+/* Only the root knows all counts of MPI_Gatherv, and gyre's gatherv wants them on every rank: the root broadcasts them
+ * first. */
 #include <string.h>
 
 #include "failure.h"

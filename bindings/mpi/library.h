@@ -1,5 +1,6 @@
-/* The functions of the MPI library behind the interposer: the next definitions of the PMPI names in the order of the loader. A plain call of
- * PMPI_Allreduce would not reach the library, because the interposer for Open MPI defines that name as well: see calls.c. */
+/* The functions of the MPI library behind the interposer: the next definitions of the PMPI names in the order of the
+ * loader. A plain call of PMPI_Allreduce would not reach the library, because the interposer for Open MPI defines that
+ * name as well: see calls.c. */
 #ifndef GYRE_MPI_LIBRARY_H
 #define GYRE_MPI_LIBRARY_H
 

@@ -1,8 +1,10 @@
-/* Every rank takes the same steps, whatever fails where. A step is an AND over all ranks: of a bit that says that nothing has failed, and of
- * the calls that are to be taken over. There is one before each round of gyre's exchange and one at the end. A rank whose
- * gyre_comm_create fails by itself takes one more step, with the answer no, in which the others learn of it. */
+/* Every rank takes the same steps, whatever fails where. A step is an AND over all ranks: of a bit that says that
+ * nothing has failed, and of the calls that are to be taken over. There is one before each round of gyre's exchange and
+ * one at the end. A rank whose gyre_comm_create fails by itself takes one more step, with the answer no, in which the
+ * others learn of it. */
 #include "meeting.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +46,8 @@ static int exchange(void *user, const void *mine, void *all, size_t bytes)
            MPI_SUCCESS;
 }
 
-/* Rank 0 draws a secret for all ranks. It travels as the program's own data do. `text` is empty on every rank when none could be drawn. */
+/* Rank 0 draws a secret for all ranks. It travels as the program's own data do. `text` is empty on every rank when none
+ * could be drawn. */
 static void draw_secret(const struct gm_twin *twin, char text[2 * SECRET_BYTES + 1])
 {
     unsigned char random[SECRET_BYTES];
@@ -84,12 +87,19 @@ static void wait_for_late_ranks(struct gm_twin *twin)
         gyre_comm_set(twin->comm, "timeout", TIMEOUT);
 }
 
-/* The largest communicator whose ranks are near. Ranks that share a core are not: there gyre's calls with a root let it go on without the others. */
+/* The largest communicator whose ranks are near. Ranks that share a core are not: there gyre's calls with a root let it
+ * go on without the others. */
 static long near_ranks(void)
 {
+    static atomic_flag reported = ATOMIC_FLAG_INIT;
     const char *text = getenv("GYREMPI_NEAR");
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    return text ? atol(text) : processors < 8 ? processors : 8;
+    char *end = NULL;
+    long processors = sysconf(_SC_NPROCESSORS_ONLN), most = text ? strtol(text, &end, 10) : 0;
+    if (text && end != text && *end == '\0' && most >= 0)
+        return most;
+    if (text && !atomic_flag_test_and_set(&reported))
+        fprintf(stderr, "gyre-mpi: GYREMPI_NEAR: '%.32s' is no number of ranks\n", text);
+    return processors < 8 ? processors : 8;
 }
 
 static bool is_near(const struct gm_twin *twin)

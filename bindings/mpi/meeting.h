@@ -4,8 +4,8 @@
 
 #include "twin.h"
 
-/* Makes twin->comm, or leaves it NULL on every rank when any rank fails or is not `ready`. Sets twin->mask, the calls that every rank wants to
- * take over. Collective over the communicator. */
+/* Makes twin->comm, or leaves it NULL on every rank when any rank fails or is not `ready`. Sets twin->mask, the calls
+ * that every rank wants to take over. Collective over the communicator. */
 void gm_meeting_hold(struct gm_twin *twin, bool ready);
 
 #endif

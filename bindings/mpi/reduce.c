@@ -45,8 +45,8 @@ int gm_reduce(const void *input, struct gm_data output, MPI_Op op, int root, MPI
         GM_REDUCE);
 }
 
-/* Where a rank's block goes. In place MPI wants the block at the beginning of the buffer that holds the input, and gyre wants it in another place;
- * then the block is made in a copy. */
+/* Where a rank's block goes. In place MPI wants the block at the beginning of the buffer that holds the input, and gyre
+ * wants it in another place; then the block is made in a copy. */
 struct block {
     const void *input;
     void *output, *copy;

@@ -13,8 +13,8 @@ struct gm_reduction {
     size_t factor, bytes;
 };
 
-/* False: gyre has no such reduction. The answer depends on type and operation alone, which MPI wants to be the same on all ranks, so that all
- * ranks get the same answer. */
+/* False: gyre has no such reduction. The answer depends on type and operation alone, which MPI wants to be the same on
+ * all ranks, so that all ranks get the same answer. */
 bool gm_reduction_find(MPI_Datatype type, MPI_Op op, struct gm_reduction *reduction_p);
 
 #endif

@@ -1,6 +1,7 @@
-/* Short calls with a root. gyre's make two trips between ranks, one with the data and one that says that they have been taken; its all_gather and its
- * all_reduce make one. Where the data are short that is the time of the call, and more copies of them cost less: between ranks that are near, the
- * functions below take the call that makes one trip, and gyre's own otherwise. */
+/* Short calls with a root. gyre's make two trips between ranks, one with the data and one that says that they have been
+ * taken; its all_gather and its all_reduce make one. Where the data are short that is the time of the call, and more
+ * copies of them cost less: between ranks that are near, the functions below take the call that makes one trip, and
+ * gyre's own otherwise. */
 #ifndef GYRE_MPI_SHORT_H
 #define GYRE_MPI_SHORT_H
 

@@ -1,9 +1,10 @@
-/* The calls as gyre does them, with counts of any width: one function per call, named as the call. Each returns MPI_SUCCESS, an error code
- * after the error handler has been called, or GM_PASS: the call is left to the MPI library.
+/* The calls as gyre does them, with counts of any width: one function per call, named as the call. Each returns
+ * MPI_SUCCESS, an error code after the error handler has been called, or GM_PASS: the call is left to the MPI library.
  *
- * GM_PASS is the same on every rank of the communicator. It depends on the communicator and, in a reduction, on datatype and operation, which
- * MPI wants to be the same everywhere; or an argument is invalid, which the MPI library reports before it sends anything. What a rank alone
- * can see does not count: MPI_IN_PLACE, buffers, the datatype of data that only moves. Such data are bytes for gyre. */
+ * GM_PASS is the same on every rank of the communicator. It depends on the communicator and, in a reduction, on
+ * datatype and operation, which MPI wants to be the same everywhere; or an argument is invalid, which the MPI library
+ * reports before it sends anything. What a rank alone can see does not count: MPI_IN_PLACE, buffers, the datatype of
+ * data that only moves. Such data are bytes for gyre. */
 #ifndef GYRE_MPI_TAKE_H
 #define GYRE_MPI_TAKE_H
 

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "meeting.h"
@@ -13,8 +14,8 @@ static struct gm_twin *first;
 static int twin_key = MPI_KEYVAL_INVALID; /* of each communicator: its twin */
 static int end_key = MPI_KEYVAL_INVALID;  /* of MPI_COMM_SELF: MPI_Finalize deletes it first of all */
 
-/* The last communicator of this thread and its twin. A handle may be given to another communicator when its communicator has been freed; the
- * number of twins that have ended says whether that may have happened. */
+/* The last communicator of this thread and its twin. A handle may be given to another communicator when its
+ * communicator has been freed; the number of twins that have ended says whether that may have happened. */
 static atomic_uint ended;
 static _Thread_local struct {
     MPI_Comm mpi;
@@ -101,8 +102,10 @@ static bool may_have_comm(struct gm_twin *twin)
 static struct gm_twin *make(MPI_Comm comm)
 {
     struct gm_twin *twin = calloc(1, sizeof(*twin));
-    if (!twin)
-        abort(); /* the other ranks would wait for this one */
+    if (!twin) { /* the other ranks would wait for this one */
+        fputs("gyre-mpi: no memory for a communicator; the process ends\n", stderr);
+        abort();
+    }
     twin->mpi = comm;
     twin->idle = MPI_REQUEST_NULL;
     if (may_have_comm(twin))

@@ -1,5 +1,5 @@
-/* The twin of an MPI communicator: a gyre communicator of the same ranks. It is made at the communicator's first call that gyre may take, kept as
- * an attribute of the communicator, and ends with it, or with MPI_Finalize. */
+/* The twin of an MPI communicator: a gyre communicator of the same ranks. It is made at the communicator's first call
+ * that gyre may take, kept as an attribute of the communicator, and ends with it, or with MPI_Finalize. */
 #ifndef GYRE_MPI_TWIN_H
 #define GYRE_MPI_TWIN_H
 
@@ -24,7 +24,8 @@ struct gm_twin {
 
 #define GM_LISTS 4
 
-/* The twin that takes over this call on `comm`; NULL: the call is left to the MPI library. Collective over `comm` at its first call. */
+/* The twin that takes over this call on `comm`; NULL: the call is left to the MPI library. Collective over `comm` at
+ * its first call. */
 struct gm_twin *gm_twin_find(MPI_Comm comm, enum gm_call call);
 
 /* One of the twin's lists of `size` numbers. */

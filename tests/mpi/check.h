@@ -8,8 +8,8 @@
 
 #include "types.h"
 
-/* Each buffer has room for size + 1 blocks of `count + 1` elements of 16 bytes. Output and expected output begin with the same pattern: what no call
- * may write must keep it. */
+/* Each buffer has room for size + 1 blocks of `count + 1` elements of 16 bytes. Output and expected output begin with
+ * the same pattern: what no call may write must keep it. */
 struct check {
     MPI_Comm comm;
     int rank, size;

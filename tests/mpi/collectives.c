@@ -1,5 +1,5 @@
-/* Every collective function that the interposer takes over, with datatypes, operations, communicators, sizes, roots and forms. Exit status 1: a result
- * was wrong. */
+/* Every collective function that the interposer takes over, with datatypes, operations, communicators, sizes, roots and
+ * forms. Exit status 1: a result was wrong. */
 #include <mpi.h>
 #include <time.h>
 #include <unistd.h>

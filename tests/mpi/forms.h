@@ -1,4 +1,5 @@
-/* The calls that the interposer takes over, in all forms, on one communicator; each compares the results with what they should be. */
+/* The calls that the interposer takes over, in all forms, on one communicator; each compares the results with what they
+ * should be. */
 #ifndef GYRE_TESTS_MPI_FORMS_H
 #define GYRE_TESTS_MPI_FORMS_H
 

@@ -1,4 +1,5 @@
-/* What only moves, with one count per rank: equal and unequal counts, gaps, blocks in reverse, negative places, in place. */
+/* What only moves, with one count per rank: equal and unequal counts, gaps, blocks in reverse, negative places, in
+ * place. */
 #include <string.h>
 
 #include "check.h"
@@ -22,8 +23,8 @@ static int count_of(enum shape shape, int count, int number)
     return shape == EQUAL || shape == REVERSE ? count : number % 3 == 1 ? 0 : count - number % 2 * (count / 2);
 }
 
-/* Block r has as many elements as the shape says for `numbers[r]`. MPICH 4.0's own MPI_Allgatherv of one rank does not look at places: there they are
- * not negative. */
+/* Block r has as many elements as the shape says for `numbers[r]`. MPICH 4.0's own MPI_Allgatherv of one rank does not
+ * look at places: there they are not negative. */
 static struct lists lists_of(enum shape shape, int count, int size, const int *numbers)
 {
     struct lists it = {.base = shape == NEGATIVE && size > 1 ? count : 0};

@@ -1,4 +1,5 @@
-/* A freed communicator takes its twin with it: descriptors and mappings do not grow. One that is never freed ends with MPI_Finalize. */
+/* A freed communicator takes its twin with it: descriptors and mappings do not grow. One that is never freed ends with
+ * MPI_Finalize. */
 #include <dirent.h>
 #include <mpi.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* MPI's own operations go on while a rank waits inside a call that gyre has taken over. Without that these calls never return. */
+/* MPI's own operations go on while a rank waits inside a call that gyre has taken over. Without that these calls never
+ * return. */
 #include <mpi.h>
 #include <stdlib.h>
 #include <unistd.h>

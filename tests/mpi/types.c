@@ -87,7 +87,8 @@ void types_end(void)
     MPI_Op_free(&operations[operation_count - 1].op);
 }
 
-/* MPI libraries take MPI_MAX of unsigned types for one of signed types, or the other way round: those have no negative values. */
+/* MPI libraries take MPI_MAX of unsigned types for one of signed types, or the other way round: those have no negative
+ * values. */
 struct number type_number(const struct type *type, size_t index, int rank, bool factors)
 {
     static const int table[] = {1, -1, 2, 1, 1};

@@ -39,7 +39,8 @@ extern const int type_count, operation_count;
 void types_begin(void);
 void types_end(void);
 
-/* The value of element `index` of a rank: a small whole number, so that every order of operands gives the same bits. `factors`: for products. */
+/* The value of element `index` of a rank: a small whole number, so that every order of operands gives the same bits.
+ * `factors`: for products. */
 struct number type_number(const struct type *type, size_t index, int rank, bool factors);
 struct number operation_apply(enum rule rule, struct number a, struct number b);
 void type_put(const struct type *type, char *place, struct number number);

@@ -34,7 +34,8 @@ void Backend::enter(gyre_comm *comm)
     worlds.insert(world_.get());
 }
 
-// The driver thread may need the interpreter's lock to end, for the callbacks of futures; so a thread that joins it gives the lock up.
+// The driver thread may need the interpreter's lock to end, for the callbacks of futures; so a thread that joins it
+// gives the lock up.
 Backend::~Backend()
 {
     std::optional<pybind11::gil_scoped_release> unlocked;

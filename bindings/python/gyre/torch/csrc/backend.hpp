@@ -6,7 +6,8 @@
 //   copies.cpp       broadcast, all_gather, gather, scatter, all_to_all in their forms
 //   transfers.cpp    send, recv, barrier
 //
-// Operations of a group are started in the order of the calls. A call returns when its operation is started; the Work ends it.
+// Operations of a group are started in the order of the calls. A call returns when its operation is started; the Work
+// ends it.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// A list of tensors as the blocks of one buffer, in the order of the list. Tensors that lie one after the other in memory are the buffer; others have
-// a copy.
+// A list of tensors as the blocks of one buffer, in the order of the list. Tensors that lie one after the other in
+// memory are the buffer; others have a copy.
 #pragma once
 
 #include <vector>

@@ -98,7 +98,8 @@ BackendWork Backend::allgather_coalesced(std::vector<Tensors> &outputs, Tensors 
     std::vector<Gathered> all;
     Tensors results;
     for (size_t i = 0; i < inputs.size(); i++) {
-        // As Gloo has it, the lists of the coalesced form are by rank, those of all_gather by input; with one input they are the same.
+        // As Gloo has it, the lists of the coalesced form are by rank, those of all_gather by input; with one input
+        // they are the same.
         Tensors list = outputs.size() == inputs.size() ? outputs[i] : Tensors();
         all.push_back(gathered_of(list, inputs[i], rank_, size_, what));
         results.insert(results.end(), list.begin(), list.end());

@@ -1,5 +1,5 @@
-// The functions of libgyre. The extension is not linked with libgyre: the Python package has loaded it already, and its path is not known when the
-// extension is compiled.
+// The functions of libgyre. The extension is not linked with libgyre: the Python package has loaded it already, and its
+// path is not known when the extension is compiled.
 #pragma once
 
 #include <string>

@@ -10,7 +10,8 @@
 namespace gyre_torch
 {
 
-// Makes the world of `size` ranks, of which this one is `rank`. Collective over them; throws when not all have come before the timeout.
+// Makes the world of `size` ranks, of which this one is `rank`. Collective over them; throws when not all have come
+// before the timeout.
 gyre_comm *meet(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size, std::chrono::milliseconds timeout);
 
 } // namespace gyre_torch

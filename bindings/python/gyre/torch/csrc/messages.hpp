@@ -1,5 +1,6 @@
-// Messages with tags, and receives from any rank. gyre's messages between two ranks arrive in the order in which they were sent and have no tags: each
-// message of torch is a header of fixed size, with tag and length, and the payload after it.
+// Messages with tags, and receives from any rank. gyre's messages between two ranks arrive in the order in which they
+// were sent and have no tags: each message of torch is a header of fixed size, with tag and length, and the payload
+// after it.
 //
 //   sender            header, payload                              both started at once
 //   receiver, a peer  header -> the first receive that was posted for this tag -> payload into its tensor

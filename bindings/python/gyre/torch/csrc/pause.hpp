@@ -1,4 +1,5 @@
-// How a thread waits that tests again and again: it spins for a while where each rank of the host has a core of its own, then yields, then sleeps.
+// How a thread waits that tests again and again: it spins for a while where each rank of the host has a core of its
+// own, then yields, then sleeps.
 #pragma once
 
 #include <chrono>

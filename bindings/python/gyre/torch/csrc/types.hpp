@@ -24,8 +24,8 @@ Elements elements_moved(const at::Tensor &tensor);
 // Throws unless the tensor is dense, contiguous and in the memory of the host.
 void tensor_check(const at::Tensor &tensor, const char *what);
 
-// A reduction as gyre computes it. `tensor` is the tensor itself, or where the types or the operation ask for it a copy in another type, whose
-// result is to be copied back.
+// A reduction as gyre computes it. `tensor` is the tensor itself, or where the types or the operation ask for it a copy
+// in another type, whose result is to be copied back.
 struct Reduction {
     at::Tensor tensor;
     gyre_op op;

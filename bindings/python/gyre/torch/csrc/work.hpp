@@ -1,4 +1,5 @@
-// The c10d::Work of an operation: the requests of gyre that it consists of, the tensors that it keeps alive, and what is left to do at its end.
+// The c10d::Work of an operation: the requests of gyre that it consists of, the tensors that it keeps alive, and what
+// is left to do at its end.
 #pragma once
 
 #include <functional>

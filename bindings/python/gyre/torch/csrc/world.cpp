@@ -29,7 +29,8 @@ World::World(gyre_comm *comm, int rank, int size, std::shared_ptr<Hooks> hooks)
     if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0 ||
         library.gyre_comm_topology(comm, rank, &place) != GYRE_SUCCESS)
         return;
-    // A rank that is pinned to cores of its own has those; one that is not shares all of them with the ranks of its host.
+    // A rank that is pinned to cores of its own has those; one that is not shares all of them with the ranks of its
+    // host.
     int here = CPU_COUNT(&allowed), all = static_cast<int>(std::thread::hardware_concurrency());
     int mine = here < all ? here : std::max(all / place.locals, all >= place.locals ? 1 : 0);
     spins_ = mine >= 1;
@@ -189,8 +190,9 @@ void World::abort()
         library.gyre_comm_abort(comm_);
 }
 
-// A receive from any rank leaves headers that are waited for. gyre can end such a request only by ending the world, and with it what other ranks have
-// not received yet. So this rank waits until those ranks leave, too, or say that they want to.
+// A receive from any rank leaves headers that are waited for. gyre can end such a request only by ending the world, and
+// with it what other ranks have not received yet. So this rank waits until those ranks leave, too, or say that they
+// want to.
 void World::leave_messages()
 {
     {

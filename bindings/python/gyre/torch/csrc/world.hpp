@@ -1,8 +1,10 @@
-// A communicator of gyre with the operations that are under way on it. gyre lets one thread at a time into a communicator, torch any number into a
-// group: all calls of gyre are made under the world's lock, which no thread holds while it waits.
+// A communicator of gyre with the operations that are under way on it. gyre lets one thread at a time into a
+// communicator, torch any number into a group: all calls of gyre are made under the world's lock, which no thread holds
+// while it waits.
 //
-// Operations are moved by the threads that call: each start and each test moves all of them. A future has to complete while nobody calls: the first
-// one that is asked for before its operation has ended starts a thread, which tests while operations with futures are under way and nobody else waits.
+// Operations are moved by the threads that call: each start and each test moves all of them. A future has to complete
+// while nobody calls: the first one that is asked for before its operation has ended starts a thread, which tests while
+// operations with futures are under way and nobody else waits.
 #pragma once
 
 #include <atomic>
@@ -34,7 +36,8 @@ class World : public std::enable_shared_from_this<World>
 
     std::unique_lock<std::mutex> lock();
 
-    // Starts an operation: `begin(comm)` starts requests and appends them to the work's. Throws where one cannot be started.
+    // Starts an operation: `begin(comm)` starts requests and appends them to the work's. Throws where one cannot be
+    // started.
     template <class Begin> void start(const WorkPointer &work, Begin &&begin)
     {
         std::unique_lock<std::mutex> held = lock();
