@@ -52,7 +52,7 @@ static const struct gy_driver small = {
 
 Test(driver, is_not_loaded_by_a_look)
 {
-    char byte;
+    char byte = 0;
 
     cr_assert_null(gy_driver_if_loaded());
     cr_assert_eq(gy_pointer_look(&byte).kind, GY_POINTER_HOST);

@@ -1,0 +1,22 @@
+/* The stand-in as a file libcuda.so.1, found by the loader: the table is filled, and the driver answers. */
+#include <criterion/criterion.h>
+#include <dlfcn.h>
+
+#include "cuda/pointer.h"
+
+Test(library, is_opened_on_demand)
+{
+    char why[200] = "";
+    int devices = 0, byte = 0;
+
+    cr_assert_eq(gy_pointer_look(&byte).kind, GY_POINTER_HOST);
+    cr_assert_null(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), "a look at a pointer has loaded CUDA");
+    const struct gy_driver *cu = gy_driver_get(why, sizeof(why));
+    cr_assert(cu, "%s", why);
+    cr_assert_eq(cu->device_count(&devices), GY_CU_NOT_INITIALIZED, "gy_driver_get has called cuInit");
+    cr_assert_eq(gy_pointer_look(&byte).kind, GY_POINTER_HOST);
+    cr_assert_eq(cu->init(0), 0);
+    cr_assert_eq(cu->device_count(&devices), 0);
+    cr_assert_eq(devices, 3);
+    cr_assert_eq(gy_driver_if_loaded(), cu);
+}

@@ -1,0 +1,33 @@
+/* A stand-in for the CUDA driver, for machines without a GPU. Device memory is a memfd: its device address is mapped
+ * PROT_NONE, so that an access of the host faults and is named, and a second mapping holds the bytes. A stream is a FIFO
+ * of operations. Each call of the driver runs some of them, of streams that a seed picks, and so does one thread.
+ *
+ * What it does not model: the memory order of a GPU, its scheduler, its speed, capture, IPC. */
+#ifndef GY_TEST_GPU_H
+#define GY_TEST_GPU_H
+
+#include "cuda/driver.h"
+
+/* "2:peer,1": two devices with access to each other, and one without a peer. NULL: the environment variable
+ * GYRE_TEST_GPUS, or "1". Once per process; cuInit does it with NULL and GYRE_TEST_SEED if a test has not. */
+void gy_gpu_open(const char *devices, unsigned seed);
+const struct gy_driver *gy_gpu_driver(void);
+/* The call after `calls` more returns `result` and does nothing else. 0: no call. */
+void gy_gpu_fail(unsigned calls, gy_cu_result result);
+/* Where the bytes of a device address lie; other addresses are returned as they are. NULL: not `bytes` of one
+ * allocation. */
+void *gy_gpu_bytes(gy_cu_address address, size_t bytes);
+/* No operation runs but in a call that waits: for tests of what is still to be done. */
+void gy_gpu_hold(bool held);
+
+/* A kernel, which library_kernel finds by name in any image. */
+struct gy_gpu_kernel {
+    const char *name;
+    unsigned parameters;
+    size_t sizes[16]; /* of each parameter */
+    gy_cu_result (*run)(int device, const unsigned grid[3], const unsigned block[3], unsigned shared,
+                        void **parameters);
+};
+void gy_gpu_kernel_add(const struct gy_gpu_kernel *kernel);
+
+#endif

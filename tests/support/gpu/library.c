@@ -1,0 +1,19 @@
+/* What the stand-in has as a file libcuda.so.1 beside the functions of the table: their names, looked up. */
+#include "internal.h"
+
+gy_cu_result cuGetProcAddress_v2(const char *name, void **function_p, int version, uint64_t flags, unsigned *status_p);
+
+gy_cu_result cuGetProcAddress_v2(const char *name, void **function_p, int version, uint64_t flags, unsigned *status_p)
+{
+#define FIND(field, function, since, parameters)            \
+    if (strcmp(name, #function) == 0 && version >= since) { \
+        gy_cu_result(*found) parameters = function;         \
+        memcpy(function_p, &found, sizeof(found));          \
+        *status_p = 0;                                      \
+        return GY_CU_SUCCESS;                               \
+    }
+    (void)flags;
+    GY_DRIVER_FUNCTIONS(FIND)
+    *status_p = 1;
+    return GY_CU_NOT_FOUND;
+}
