@@ -1,0 +1,62 @@
+/* Devices: see device.h. */
+#include "cuda/plugin/device.h"
+
+static bool worked(const struct gy_driver *driver, gy_cu_result result, const char *what, char *why, size_t why_bytes)
+{
+    if (result != GY_CU_SUCCESS)
+        gy_driver_sentence(driver, result, what, why, why_bytes);
+    return result == GY_CU_SUCCESS;
+}
+
+static bool describe(struct gy_device *device, gy_cu_device handle, char *why, size_t why_bytes)
+{
+    const struct gy_driver *cu = device->driver;
+    const struct {
+        unsigned attribute;
+        int *value_p;
+    } wanted[] = {{GY_CU_DEVICE_MULTIPROCESSORS, &device->multiprocessors},
+                  {GY_CU_DEVICE_COMPUTE_MAJOR, &device->compute_major},
+                  {GY_CU_DEVICE_COMPUTE_MINOR, &device->compute_minor}};
+
+    for (size_t i = 0; i < GY_ARRAY_LENGTH(wanted); i++)
+        if (!worked(cu, cu->device_attribute(wanted[i].value_p, wanted[i].attribute, handle), "cuDeviceGetAttribute",
+                    why, why_bytes))
+            return false;
+    return worked(cu, cu->device_name(device->name, sizeof(device->name), handle), "cuDeviceGetName", why, why_bytes) &&
+           worked(cu, cu->device_pci(device->pci, sizeof(device->pci), handle), "cuDeviceGetPCIBusId", why,
+                  why_bytes) &&
+           worked(cu, cu->device_uuid(&device->uuid, handle), "cuDeviceGetUuid", why, why_bytes) &&
+           worked(cu, cu->device_memory(&device->bytes, handle), "cuDeviceTotalMem", why, why_bytes);
+}
+
+bool gy_device_open(struct gy_device *device, const struct gy_driver *driver, int number, char *why, size_t why_bytes)
+{
+    gy_cu_device handle;
+
+    *device = (struct gy_device){.driver = driver, .number = number};
+    return worked(driver, driver->init(0), "cuInit", why, why_bytes) &&
+           worked(driver, driver->device_get(&handle, number), "cuDeviceGet", why, why_bytes) &&
+           describe(device, handle, why, why_bytes) &&
+           worked(driver, driver->context_retain(&device->context, handle), "cuDevicePrimaryCtxRetain", why, why_bytes);
+}
+
+void gy_device_close(struct gy_device *device)
+{
+    gy_cu_device handle;
+
+    if (device->context && device->driver->device_get(&handle, device->number) == GY_CU_SUCCESS)
+        (void)device->driver->context_release(handle); /* a driver that is unloaded has released it */
+    device->context = NULL;
+}
+
+gy_cu_result gy_device_enter(const struct gy_device *device)
+{
+    return device->driver->context_push(device->context);
+}
+
+void gy_device_leave(const struct gy_device *device)
+{
+    gy_cu_context popped;
+
+    (void)device->driver->context_pop(&popped);
+}
