@@ -1,0 +1,24 @@
+/* Every type with every operation that is defined for it, for templates. */
+#ifndef GY_TESTS_CUDA_PAIRS_H
+#define GY_TESTS_CUDA_PAIRS_H
+
+#include "cuda/element.h"
+
+/* Calls visit.template pair<type, op>() for each. */
+template <int type, int op, typename visitor> void for_ops(visitor &visit)
+{
+    if constexpr (op <= GYRE_PREMUL_SUM) {
+        if constexpr (gy_op_defined(type, op))
+            visit.template pair<type, op>();
+        for_ops<type, op + 1>(visit);
+    }
+}
+template <int type = 0, typename visitor> void for_pairs(visitor &visit)
+{
+    if constexpr (type <= GYRE_BOOL) {
+        for_ops<type, 0>(visit);
+        for_pairs<type + 1>(visit);
+    }
+}
+
+#endif
