@@ -1,0 +1,293 @@
+/* Reductions of operands that one GPU reaches, without waiting for anybody: the collectives of a group of ranks on one
+ * GPU, fused into one launch, and the inner part of the two shot between GPUs.
+ *
+ * A launch holds pieces. A piece reduces elements [first, count) of its sources, in the order given, into each of its
+ * destinations:
+ *
+ *   all_reduce        one piece    every rank's input      -> every rank's output
+ *   reduce            one piece    every rank's input      -> the root's output
+ *   reduce_scatter    a piece per rank: its block of every rank's input -> its output
+ *
+ * A destination may be one of the sources; no other overlap is allowed. Vectors of 16 bytes where all pointers have the
+ * same offset modulo 16 and elements are aligned; elements before the first whole vector and behind the last one, and
+ * everything where pointers disagree, go one by one. Tiles of the pieces are dealt to the blocks in turns, so that many
+ * small pieces keep all blocks busy. */
+#ifndef GY_CUDA_KERNELS_FUSED_CUH
+#define GY_CUDA_KERNELS_FUSED_CUH
+
+#include "cuda/element.h"
+#include "language.h"
+
+enum {
+    GY_NEAR = 8,         /* sources and destinations whose addresses are in the arguments */
+    GY_GROUP_MOST = 64,  /* at all */
+    GY_TREE_LEVELS = 7,  /* of GY_GROUP_MOST sources */
+    GY_PIECES_MOST = 14, /* of a launch; the arguments are less than 4 KB */
+};
+
+struct gy_piece {
+    uint64_t first, count; /* elements */
+    uint16_t nsrc, ndst;   /* 1 to GY_GROUP_MOST */
+    int32_t divisor;       /* of an average; 0: none */
+    const void *src[GY_NEAR];
+    void *dst[GY_NEAR];
+    const void *scalar[GY_NEAR]; /* of a pre-multiplied sum, one for each source */
+    /* Instead of the above where there are more than GY_NEAR of them. */
+    const void *const *far_src;
+    void *const *far_dst;
+    const void *const *far_scalar;
+};
+
+struct gy_fused {
+    const uint32_t *abort;
+    uint32_t pieces;
+    gy_piece piece[GY_PIECES_MOST];
+};
+
+/* A piece as the threads of a block use it. */
+struct gy_operands {
+    const char *src[GY_GROUP_MOST];
+    char *dst[GY_GROUP_MOST];
+    uint64_t scalar[GY_GROUP_MOST]; /* its bits */
+};
+
+/* What a kernel does to an element: the bits of a contribution become a value, a reduced value becomes bits. */
+template <int type_of, int op_of, bool tree_of> struct gy_work {
+    static constexpr int type = type_of, op = op_of;
+    static constexpr bool tree = tree_of; /* canonical order */
+    using reduction = gy_reduction<type, op>;
+    using bits = typename reduction::bits;
+    using value = typename reduction::value;
+    GY_MEMBER bits begin(bits element, const gy_operands &o, int s)
+    {
+        return op == GYRE_PREMUL_SUM ? gy_multiply<type>(element, (bits)o.scalar[s]) : element;
+    }
+    GY_MEMBER value load(bits element, const gy_operands &o, int s) { return reduction::load(begin(element, o, s)); }
+    GY_MEMBER bits end(bits sum, int divisor)
+    {
+        return op == GYRE_AVERAGE && divisor ? gy_divide<type>(sum, divisor) : sum;
+    }
+};
+
+/* ---- One by one -------------------------------------------------------------------------------------------------- */
+
+/* The canonical tree (reduction_order.h) as a counter: level l holds the value of 2^l sources that were next to each
+ * other. */
+template <typename work> struct gy_tree {
+    typename work::value level[GY_TREE_LEVELS];
+    GY_DEVICE_MEMBER void add(typename work::value v, int i)
+    {
+        bool carries = true;
+        GY_UNROLL
+        for (int l = 0; l < GY_TREE_LEVELS; l++) {
+            if (carries && (i >> l & 1)) {
+                v = work::reduction::combine(level[l], v);
+            } else if (carries) {
+                level[l] = v;
+                carries = false;
+            }
+        }
+    }
+    GY_DEVICE_MEMBER typename work::value root(int n) const
+    {
+        typename work::value v = level[0];
+        bool any = false;
+        GY_UNROLL
+        for (int l = 0; l < GY_TREE_LEVELS; l++) {
+            if (n >> l & 1) {
+                v = any ? work::reduction::combine(level[l], v) : level[l];
+                any = true;
+            }
+        }
+        return v;
+    }
+};
+
+template <typename work> GY_DEVICE typename work::bits gy_reduce_element(const gy_operands &o, int n, size_t at)
+{
+    using bits = typename work::bits;
+    using reduction = typename work::reduction;
+    if constexpr (work::tree) {
+        gy_tree<work> tree = {};
+        for (int s = 0; s < n; s++)
+            tree.add(work::load(gy_load_any<bits>(o.src[s] + at), o, s), s);
+        return reduction::store(tree.root(n));
+    } else {
+        auto v = work::load(gy_load_any<bits>(o.src[0] + at), o, 0);
+        for (int s = 1; s < n; s++)
+            v = reduction::combine(v, work::load(gy_load_any<bits>(o.src[s] + at), o, s));
+        return reduction::store(v);
+    }
+}
+
+/* A single contribution keeps its bits, but for a boolean. */
+template <typename work> GY_DEVICE void gy_do_element(const gy_operands &o, const gy_piece &p, size_t i)
+{
+    using bits = typename work::bits;
+    size_t at = i * sizeof(bits);
+    bits sum;
+    if (p.nsrc > 1)
+        sum = gy_reduce_element<work>(o, p.nsrc, at);
+    else if (work::type == GYRE_BOOL)
+        sum = work::reduction::store(work::load(gy_load_any<bits>(o.src[0] + at), o, 0));
+    else
+        sum = work::begin(gy_load_any<bits>(o.src[0] + at), o, 0);
+    sum = work::end(sum, p.divisor);
+    for (int d = 0; d < p.ndst; d++)
+        gy_store_any<bits>(o.dst[d] + at, sum);
+}
+
+/* ---- Vectors ----------------------------------------------------------------------------------------------------- */
+
+template <typename bits> GY_DEVICE bits gy_lane(const gy_vector &v, int lane)
+{
+    if constexpr (sizeof(bits) == 8)
+        return (bits)v.word[2 * lane] | (bits)v.word[2 * lane + 1] << 32;
+    constexpr int per_word = sizeof(bits) < 4 ? 4 / (int)sizeof(bits) : 1;
+    return (bits)(v.word[lane / per_word] >> (lane % per_word * 8 * (int)(sizeof(bits) % 4)));
+}
+template <typename bits> GY_DEVICE void gy_set_lane(gy_vector &v, int lane, bits b)
+{
+    if constexpr (sizeof(bits) == 8) {
+        v.word[2 * lane] = (uint32_t)b;
+        v.word[2 * lane + 1] = (uint32_t)((uint64_t)b >> 32);
+    } else {
+        constexpr int per_word = 4 / (int)sizeof(bits);
+        uint32_t shifted = (uint32_t)b << (lane % per_word * 8 * (int)(sizeof(bits) % 4));
+        v.word[lane / per_word] = lane % per_word == 0 ? shifted : v.word[lane / per_word] | shifted;
+    }
+}
+
+/* One lane of n <= most vectors. All loops have constant bounds, so that everything stays in registers. */
+template <typename work, int most>
+GY_DEVICE typename work::bits gy_reduce_lane(const gy_vector (&in)[most], const gy_operands &o, int n, int lane)
+{
+    using bits = typename work::bits;
+    using reduction = typename work::reduction;
+    typename work::value v[most];
+    GY_UNROLL
+    for (int s = 0; s < most; s++)
+        v[s] = work::load(gy_lane<bits>(in[s], lane), o, s);
+    if constexpr (work::tree) {
+        GY_UNROLL
+        for (int distance = 1; distance < most; distance *= 2)
+            GY_UNROLL
+        for (int s = 0; s + distance < most; s += 2 * distance)
+            if (s + distance < n)
+                v[s] = reduction::combine(v[s], v[s + distance]);
+    } else {
+        GY_UNROLL
+        for (int s = 1; s < most; s++)
+            if (s < n)
+                v[0] = reduction::combine(v[0], v[s]);
+    }
+    return reduction::store(v[0]);
+}
+
+/* `deep` vectors of each source, `apart` bytes from one another, so that enough loads are under way. */
+template <typename work, int most, int deep>
+GY_DEVICE void gy_do_vectors(const gy_operands &o, const gy_piece &p, size_t at, size_t apart)
+{
+    using bits = typename work::bits;
+    constexpr int lanes = 16 / (int)sizeof(bits);
+    gy_vector in[deep][most];
+    GY_UNROLL
+    for (int k = 0; k < deep; k++)
+        GY_UNROLL
+    for (int s = 0; s < most; s++)
+        in[k][s] = gy_load<gy_vector>(o.src[s < p.nsrc ? s : 0] + at + (size_t)k * apart);
+    GY_UNROLL
+    for (int k = 0; k < deep; k++) {
+        gy_vector out;
+        GY_UNROLL
+        for (int lane = 0; lane < lanes; lane++)
+            gy_set_lane<bits>(out, lane, work::end(gy_reduce_lane<work, most>(in[k], o, p.nsrc, lane), p.divisor));
+        for (int d = 0; d < p.ndst; d++)
+            gy_store<gy_vector>(o.dst[d] + at + (size_t)k * apart, out);
+    }
+}
+
+/* Vectors [0, vectors) from byte `start` on; `block` is this block's place in the piece. */
+template <typename work, int most, int deep>
+GY_DEVICE void gy_do_tiles(const gy_operands &o, const gy_piece &p, size_t start, size_t vectors, unsigned block)
+{
+    const size_t threads = gy_threads(), tile = threads * deep, step = tile * gy_blocks();
+    size_t v = tile * block + gy_thread(), whole = vectors / tile * tile;
+    for (; v < whole; v += step)
+        gy_do_vectors<work, most, deep>(o, p, start + 16 * v, 16 * threads);
+    /* The last tile is the only one that is not whole; v is in it if it is this block's. */
+    if (v < whole + threads)
+        for (int k = 0; k < deep && v < vectors; k++, v += threads)
+            gy_do_vectors<work, most, 1>(o, p, start + 16 * v, 0);
+}
+
+/* ---- Pieces ------------------------------------------------------------------------------------------------------ */
+
+/* The addresses of a piece, copied to where they can be indexed; whether all have one offset modulo 16. Ends with a
+ * barrier. */
+template <typename work> GY_DEVICE bool gy_fetch_operands(gy_operands &o, const gy_piece &p)
+{
+    using bits = typename work::bits;
+    bool is_far = p.nsrc > GY_NEAR || p.ndst > GY_NEAR, disagree = false;
+    uintptr_t one = (uintptr_t)(is_far ? p.far_dst[0] : p.dst[0]);
+    gy_sync();
+    for (unsigned t = gy_thread(); t < GY_GROUP_MOST; t += gy_threads()) {
+        if (t < p.nsrc) {
+            o.src[t] = (const char *)(is_far ? p.far_src[t] : p.src[t]);
+            disagree |= ((uintptr_t)o.src[t] ^ one) % 16 != 0;
+            if (work::op == GYRE_PREMUL_SUM)
+                o.scalar[t] = gy_load_any<bits>(is_far ? p.far_scalar[t] : p.scalar[t]);
+        }
+        if (t < p.ndst) {
+            o.dst[t] = (char *)(is_far ? p.far_dst[t] : p.dst[t]);
+            disagree |= ((uintptr_t)o.dst[t] ^ one) % 16 != 0;
+        }
+    }
+    return !gy_sync_or(disagree) && one % sizeof(bits) == 0;
+}
+
+/* Returns how many tiles the piece has taken, for the next piece's first block. */
+template <typename work> GY_DEVICE size_t gy_do_piece(gy_operands &o, const gy_piece &p, size_t tiles_before)
+{
+    using bits = typename work::bits;
+    constexpr size_t size = sizeof(bits);
+    bool vectors = gy_fetch_operands<work>(o, p) && p.nsrc > 1 && p.nsrc <= GY_NEAR;
+    const unsigned block = (unsigned)((gy_block() + gy_blocks() - tiles_before % gy_blocks()) % gy_blocks());
+    const size_t count = p.count > p.first ? p.count - p.first : 0;
+    size_t head = count, middle = 0; /* elements */
+    if (vectors) {
+        head = (16 - ((uintptr_t)o.dst[0] + p.first * size) % 16) % 16 / size;
+        head = head < count ? head : count;
+        middle = (count - head) * size / 16;
+    }
+    const size_t start = (p.first + head) * size;
+    if (p.nsrc == 2)
+        gy_do_tiles<work, 2, 4>(o, p, start, middle, block);
+    else if (p.nsrc <= 4)
+        gy_do_tiles<work, 4, 2>(o, p, start, middle, block);
+    else
+        gy_do_tiles<work, 8, 1>(o, p, start, middle, block);
+    /* What is left counts from 0: the head, then the tail. */
+    const size_t done = middle * 16 / size;
+    for (size_t i = (size_t)block * gy_threads() + gy_thread(); i < count - done;
+         i += (size_t)gy_blocks() * gy_threads())
+        gy_do_element<work>(o, p, p.first + (i < head ? i : i + done));
+    return tiles_before + (middle + count - done) / gy_threads() + 1;
+}
+
+template <typename work> GY_DEVICE void gy_do_pieces(const gy_piece *piece, unsigned pieces)
+{
+    GY_SHARED(gy_operands, operands);
+    size_t tiles = 0;
+    for (unsigned k = 0; k < pieces; k++)
+        tiles = gy_do_piece<work>(operands, piece[k], tiles);
+}
+
+template <typename work> GY_DEVICE void gy_fused_run(const gy_fused &a)
+{
+    if (gy_aborted(a.abort))
+        return;
+    gy_do_pieces<work>(a.piece, a.pieces);
+}
+
+#endif

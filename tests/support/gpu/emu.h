@@ -1,0 +1,57 @@
+/* Runs kernels of src/cuda without a GPU: every thread of every block of every launch is a fibre, and a seed says which
+ * fibre is next whenever one touches what others see. One operating-system thread at a time may call these functions.
+ *
+ * A device holds a limited number of blocks; the blocks of a launch are queued until there is room. A plain store may
+ * stay in a buffer of its thread, unseen by others: gy_sync hands it to the block, gy_fence to everybody, the end of the
+ * launch too, and chance at any time before. (Not under ThreadSanitizer, which finds what is not ordered by itself.)
+ *
+ * A run ends when nothing is left to run, or when no thread can go on by itself: each one is at a barrier, or has looked
+ * many times at memory that does not change. The caller may then change memory (an abort word, another launch) and run
+ * on, or take the report and drop everything. */
+#ifndef GY_TESTS_GPU_EMU_H
+#define GY_TESTS_GPU_EMU_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__cplusplus)
+extern "C" {
+#endif
+
+enum { EMU_DEVICES = 8, EMU_ARGUMENT_BYTES = 4096 };
+
+struct emu_launch {
+    const char *name; /* static */
+    void (*kernel)(const void *arguments);
+    const void *arguments; /* copied */
+    size_t argument_bytes;
+    int device;
+    unsigned blocks, threads;
+};
+
+enum emu_outcome {
+    EMU_IDLE,  /* no launch is left */
+    EMU_STUCK, /* no thread can go on by itself */
+    EMU_MORE,  /* the steps are used up */
+};
+
+void emu_seed(uint64_t seed);
+/* How many blocks a device holds; 0: any number, as at the start. */
+void emu_room(int device, unsigned blocks);
+/* Returns the number of the launch, from 1 on. Launches of one device begin in this order. */
+uint64_t emu_submit(const struct emu_launch *launch);
+bool emu_over(uint64_t launch);
+enum emu_outcome emu_run(uint64_t steps);
+/* Which threads wait for what, and which blocks for room; stands until the next call. */
+const char *emu_report(void);
+/* Ends all launches where they are. */
+void emu_drop(void);
+/* Barriers that threads of a block reached at different places, since the start. */
+unsigned emu_divergent(void);
+
+#if defined(__cplusplus)
+}
+#endif
+
+#endif
