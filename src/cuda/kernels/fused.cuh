@@ -58,11 +58,11 @@ template <int type_of, int op_of, bool tree_of> struct gy_work {
     using reduction = gy_reduction<type, op>;
     using bits = typename reduction::bits;
     using value = typename reduction::value;
-    GY_MEMBER bits begin(bits element, const gy_operands &o, int s)
+    GY_MEMBER bits begin(bits element, uint64_t scalar)
     {
-        return op == GYRE_PREMUL_SUM ? gy_multiply<type>(element, (bits)o.scalar[s]) : element;
+        return op == GYRE_PREMUL_SUM ? gy_multiply<type>(element, (bits)scalar) : element;
     }
-    GY_MEMBER value load(bits element, const gy_operands &o, int s) { return reduction::load(begin(element, o, s)); }
+    GY_MEMBER value load(bits element, uint64_t scalar) { return reduction::load(begin(element, scalar)); }
     GY_MEMBER bits end(bits sum, int divisor)
     {
         return op == GYRE_AVERAGE && divisor ? gy_divide<type>(sum, divisor) : sum;
@@ -110,12 +110,12 @@ template <typename work> GY_DEVICE typename work::bits gy_reduce_element(const g
     if constexpr (work::tree) {
         gy_tree<work> tree = {};
         for (int s = 0; s < n; s++)
-            tree.add(work::load(gy_load_any<bits>(o.src[s] + at), o, s), s);
+            tree.add(work::load(gy_load_any<bits>(o.src[s] + at), o.scalar[s]), s);
         return reduction::store(tree.root(n));
     } else {
-        auto v = work::load(gy_load_any<bits>(o.src[0] + at), o, 0);
+        auto v = work::load(gy_load_any<bits>(o.src[0] + at), o.scalar[0]);
         for (int s = 1; s < n; s++)
-            v = reduction::combine(v, work::load(gy_load_any<bits>(o.src[s] + at), o, s));
+            v = reduction::combine(v, work::load(gy_load_any<bits>(o.src[s] + at), o.scalar[s]));
         return reduction::store(v);
     }
 }
@@ -129,9 +129,9 @@ template <typename work> GY_DEVICE void gy_do_element(const gy_operands &o, cons
     if (p.nsrc > 1)
         sum = gy_reduce_element<work>(o, p.nsrc, at);
     else if (work::type == GYRE_BOOL)
-        sum = work::reduction::store(work::load(gy_load_any<bits>(o.src[0] + at), o, 0));
+        sum = work::reduction::store(work::load(gy_load_any<bits>(o.src[0] + at), o.scalar[0]));
     else
-        sum = work::begin(gy_load_any<bits>(o.src[0] + at), o, 0);
+        sum = work::begin(gy_load_any<bits>(o.src[0] + at), o.scalar[0]);
     sum = work::end(sum, p.divisor);
     for (int d = 0; d < p.ndst; d++)
         gy_store_any<bits>(o.dst[d] + at, sum);
@@ -167,7 +167,7 @@ GY_DEVICE typename work::bits gy_reduce_lane(const gy_vector (&in)[most], const 
     typename work::value v[most];
     GY_UNROLL
     for (int s = 0; s < most; s++)
-        v[s] = work::load(gy_lane<bits>(in[s], lane), o, s);
+        v[s] = work::load(gy_lane<bits>(in[s], lane), o.scalar[s]);
     if constexpr (work::tree) {
         GY_UNROLL
         for (int distance = 1; distance < most; distance *= 2)

@@ -135,7 +135,8 @@ struct check {
         a.pieces = (uint32_t)parts.size();
         for (size_t k = 0; k < parts.size(); k++)
             a.piece[k] = parts[k].piece;
-        const emu_launch l = {"fused", kernel<type, op, canonical>, &a, sizeof(a), 0, 1 + below(3), 8 + 8 * below(4)};
+        const emu_launch l = {"fused", kernel<type, op, canonical>, &a, sizeof(a), 0, 1 + below(3), 8 + 8 * below(4),
+                              0};
         emu_submit(&l);
         if (emu_run(UINT64_MAX) != EMU_IDLE) {
             printf("%s: no end\n%s", what, emu_report());

@@ -51,7 +51,7 @@ const bool emu_delays = true;
 
 static std::deque<std::unique_ptr<launch>> launches; /* not over */
 static std::vector<emu_fibre *> runnable, live;
-static std::vector<char *> stacks; /* unused ones */
+static std::vector<std::unique_ptr<char[]>> stacks; /* unused ones */
 static uint64_t launches_made, changes, random_state = 1;
 static unsigned room[EMU_DEVICES], resident[EMU_DEVICES], divergent;
 static struct emu_home home;
@@ -296,8 +296,8 @@ static void start_block(launch *l)
         f->block = b;
         f->order = l;
         if (stacks.empty())
-            stacks.push_back((char *)malloc(STACK_BYTES));
-        f->stack = stacks.back();
+            stacks.push_back(std::unique_ptr<char[]>(new char[STACK_BYTES]));
+        f->stack = stacks.back().release();
         stacks.pop_back();
         emu_prepare(f, f->stack, STACK_BYTES, run_body);
         live.push_back(f);
@@ -316,6 +316,8 @@ static void start_blocks()
 
     for (auto &l : launches) {
         int d = l->what.device;
+        if (l->what.after && !emu_over(l->what.after))
+            continue;
         while (!behind[d] && l->begun < l->what.blocks && (room[d] == 0 || resident[d] < room[d]))
             start_block(l.get());
         behind[d] |= l->begun < l->what.blocks;
@@ -325,7 +327,7 @@ static void start_blocks()
 static void free_fibre(emu_fibre *f)
 {
     emu_forget(f);
-    stacks.push_back(f->stack);
+    stacks.push_back(std::unique_ptr<char[]>(f->stack));
     delete f;
 }
 
@@ -452,7 +454,7 @@ const char *emu_report(void)
 
     text.clear();
     for (auto &l : launches)
-        if (l->begun < l->what.blocks) {
+        if (l->begun < l->what.blocks && (!l->what.after || emu_over(l->what.after))) {
             int d = l->what.device;
             snprintf(line, sizeof(line), "%s on device %d: %u blocks wait for room, %u of %u places are taken\n",
                      l->what.name, d, l->what.blocks - l->begun, resident[d], room[d]);

@@ -28,6 +28,7 @@ struct emu_launch {
     size_t argument_bytes;
     int device;
     unsigned blocks, threads;
+    uint64_t after; /* the launch before it in its stream; 0: none */
 };
 
 enum emu_outcome {
@@ -39,7 +40,7 @@ enum emu_outcome {
 void emu_seed(uint64_t seed);
 /* How many blocks a device holds; 0: any number, as at the start. */
 void emu_room(int device, unsigned blocks);
-/* Returns the number of the launch, from 1 on. Launches of one device begin in this order. */
+/* Returns the number of the launch, from 1 on. Of the launches of a device that may begin, the first one gets room. */
 uint64_t emu_submit(const struct emu_launch *launch);
 bool emu_over(uint64_t launch);
 enum emu_outcome emu_run(uint64_t steps);

@@ -1,0 +1,105 @@
+/* Copies and exchanges between memory that one GPU reaches: what only moves (broadcast, gather, scatter, all_gather,
+ * all_to_all, messages) of ranks on one GPU, and the inner part of the same between GPUs.
+ *
+ * A launch holds moves of any sizes and alignments. The two blocks of a move have no byte in common. An exchange swaps
+ * them: all_to_all in place. The unit is the largest of 16, 4 and 1 bytes modulo which both addresses are equal. */
+#ifndef GY_CUDA_KERNELS_MOVE_CUH
+#define GY_CUDA_KERNELS_MOVE_CUH
+
+#include "language.h"
+
+enum { GY_MOVES_MOST = 120 }; /* of a launch; the arguments are less than 4 KB */
+
+struct gy_one_move {
+    char *dst;
+    char *src;      /* only read, but for an exchange */
+    uint64_t bytes; /* with GY_EXCHANGE in the highest bit */
+};
+#define GY_EXCHANGE ((uint64_t)1 << 63)
+
+struct gy_moves {
+    const uint32_t *abort;
+    uint32_t moves;
+    gy_one_move move[GY_MOVES_MOST];
+};
+
+template <typename unit> GY_DEVICE void gy_move_unit(const gy_one_move &m, size_t at, bool exchanges)
+{
+    unit value = gy_load<unit>(m.src + at);
+    if (exchanges)
+        gy_store<unit>(m.src + at, gy_load<unit>(m.dst + at));
+    gy_store<unit>(m.dst + at, value);
+}
+
+/* Units [0, units) from byte `start` on, four of a thread at a time. */
+template <typename unit>
+GY_DEVICE void gy_move_units(const gy_one_move &m, size_t start, size_t units, unsigned block, bool exchanges)
+{
+    enum { DEEP = 4 };
+    const size_t threads = gy_threads(), tile = threads * DEEP, whole = units / tile * tile;
+    size_t u = tile * block + gy_thread();
+    for (; u < whole; u += tile * gy_blocks()) {
+        unit value[DEEP], other[DEEP];
+        GY_UNROLL
+        for (int k = 0; k < DEEP; k++)
+            value[k] = gy_load<unit>(m.src + start + (u + (size_t)k * threads) * sizeof(unit));
+        GY_UNROLL
+        for (int k = 0; k < DEEP; k++)
+            other[k] = exchanges ? gy_load<unit>(m.dst + start + (u + (size_t)k * threads) * sizeof(unit)) : value[k];
+        GY_UNROLL
+        for (int k = 0; k < DEEP; k++) {
+            gy_store<unit>(m.dst + start + (u + (size_t)k * threads) * sizeof(unit), value[k]);
+            if (exchanges)
+                gy_store<unit>(m.src + start + (u + (size_t)k * threads) * sizeof(unit), other[k]);
+        }
+    }
+    if (u < whole + threads)
+        for (int k = 0; k < DEEP && u < units; k++, u += threads)
+            gy_move_unit<unit>(m, start + u * sizeof(unit), exchanges);
+}
+
+/* Bytes before the first unit and behind the last one, counted from 0. */
+GY_DEVICE void gy_move_ends(const gy_one_move &m, size_t head, size_t middle, size_t bytes, unsigned block,
+                            bool exchanges)
+{
+    const size_t step = (size_t)gy_blocks() * gy_threads();
+    for (size_t i = (size_t)block * gy_threads() + gy_thread(); i < bytes - middle; i += step)
+        gy_move_unit<uint8_t>(m, i < head ? i : i + middle, exchanges);
+}
+
+/* Returns how many tiles have been taken, for the first block of the next move. */
+GY_DEVICE size_t gy_do_move(const gy_one_move &m, size_t tiles_before)
+{
+    const uint64_t bytes = m.bytes & ~GY_EXCHANGE;
+    const bool exchanges = (m.bytes & GY_EXCHANGE) != 0;
+    const unsigned block = (unsigned)((gy_block() + gy_blocks() - tiles_before % gy_blocks()) % gy_blocks());
+    const uintptr_t differ = (uintptr_t)m.dst ^ (uintptr_t)m.src;
+    const unsigned unit = differ % 16 == 0 ? 16 : differ % 4 == 0 ? 4 : 1;
+    size_t head = (unit - (uintptr_t)m.dst % unit) % unit;
+    head = head < bytes ? head : bytes;
+    const size_t units = (bytes - head) / unit;
+    if (unit == 16)
+        gy_move_units<gy_vector>(m, head, units, block, exchanges);
+    else if (unit == 4)
+        gy_move_units<uint32_t>(m, head, units, block, exchanges);
+    else
+        gy_move_units<uint8_t>(m, head, units, block, exchanges);
+    gy_move_ends(m, head, units * unit, bytes, block, exchanges);
+    return tiles_before + units / gy_threads() + 1;
+}
+
+GY_DEVICE void gy_do_moves(const gy_one_move *move, unsigned moves)
+{
+    size_t tiles = 0;
+    for (unsigned k = 0; k < moves; k++)
+        tiles = gy_do_move(move[k], tiles);
+}
+
+GY_KERNEL(gy_move, gy_moves)
+{
+    if (gy_aborted(a.abort))
+        return;
+    gy_do_moves(a.move, a.moves);
+}
+
+#endif
