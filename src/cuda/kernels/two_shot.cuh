@@ -6,8 +6,9 @@
  *   work             a rank's pieces (fused.cuh) or moves: for an all_reduce its slice of all inputs to all outputs
  *   second barrier   every rank's stores have been made, so the kernel may end
  *
- * The words are counters that only grow, cyclically: `arrived[rank of the writer][block][2]` in each rank's memory. They
- * are waited for by `at least`, because a fast rank may be one step ahead. The step lies in device memory, so that a
+ * The words are counters that only grow, cyclically: `arrived[rank of the writer][block][2]` in each rank's memory. No
+ * rank can be a step ahead of a peer that still looks at its words, so a wait for equality would do as well; `at least`
+ * lets whoever aborts satisfy a wait by a value far ahead. The step lies in device memory, so that a
  * graph that is replayed counts on; the last block of a launch counts it up. Plain stores of the threads of a block are
  * ordered by gy_sync before the one fence of the thread that tells the others. */
 #ifndef GY_CUDA_KERNELS_TWO_SHOT_CUH

@@ -1,6 +1,7 @@
 /* Kernels that wait for each other, on fibres: one shot and two shot with 2 to 8 ranks on a GPU each, every type and
- * operation, with streams that run ahead of one another, against the processor's bits. Behind every kernel its stream
- * takes the output and overwrites the input, as a caller may: a kernel that ends too early is seen. Then a rank that
+ * operation, with streams that run ahead of one another, against the processor's bits. Before every kernel its
+ * stream writes the input, behind it it takes the output and overwrites the input, as a caller may: a kernel that begins
+ * or ends too early is seen. Then a rank that
  * never comes, an abort, and ranks that share a GPU without room. argv[1]: the first seed. */
 #include <cstdio>
 #include <cstdlib>
@@ -28,10 +29,22 @@ unsigned below(unsigned n)
 struct rank_memory {
     uint32_t step, through, arrived[RANKS * BLOCKS * 2];
     gy_line inbox[2 * RANKS * ROOM / 8];
-    alignas(16) char in[ROUNDS][ROOM], out[ROUNDS][ROOM], taken[ROUNDS][ROOM], scalar[8];
+    alignas(16) char in[ROUNDS][ROOM], out[ROUNDS][ROOM], given[ROUNDS][ROOM], taken[ROUNDS][ROOM], scalar[8];
 };
 rank_memory memory[RANKS];
 unsigned char expected[ROUNDS][ROOM];
+
+/* Before a kernel: writes the input. */
+struct gy_give {
+    const char *given;
+    char *in;
+    size_t bytes;
+};
+GY_KERNEL(give, gy_give)
+{
+    for (size_t i = gy_thread(); i < a.bytes; i += gy_threads())
+        gy_store<uint8_t>(a.in + i, gy_load<uint8_t>(a.given + i));
+}
 
 /* Behind a kernel: takes the output, overwrites the input. */
 struct gy_take {
@@ -140,6 +153,11 @@ void prepare(const shape &s)
     }
     for (int k = 0; k < ROUNDS; k++)
         expect(s, k);
+    for (int r = 0; r < s.ranks; r++)
+        for (int k = 0; k < ROUNDS; k++) {
+            memcpy(memory[r].given[k], s.in(r, k), s.count * s.size);
+            memset(s.in(r, k), 0xcc, s.count * s.size);
+        }
 }
 
 shape random_shape(int type, int op, bool canonical)
@@ -187,8 +205,10 @@ void submit_rank(const shape &s, const char *name, void (*kernel)(const void *),
 {
     uint64_t last = 0;
     for (int k = 0; k < ROUNDS; k++) {
+        const gy_give g = {memory[rank].given[k], s.in(rank, k), s.count * s.size};
+        const emu_launch before = {"give", give, &g, sizeof(g), rank, 1, THREADS, last};
         const arguments a = arguments_of(s, rank, k);
-        last = submit(name, kernel, &a, sizeof(a), rank, last);
+        last = submit(name, kernel, &a, sizeof(a), rank, emu_submit(&before));
         const gy_take t = {s.out(rank, k), memory[rank].taken[k], s.in(rank, k), s.count * s.size};
         const emu_launch l = {"take", take, &t, sizeof(t), rank, 1, THREADS, last};
         last = emu_submit(&l);
@@ -247,9 +267,9 @@ void lost_rank(const char *name, void (*kernel)(const void *), arguments (*argum
     }
     require(emu_run(UINT64_MAX) == EMU_STUCK, "kernels of three ranks of four wait");
     require(strstr(emu_report(), "peer") != nullptr, "the report says for whom");
-    stop = 1;
+    __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
     require(emu_run(UINT64_MAX) == EMU_IDLE, "they end when the abort word is set");
-    stop = 0;
+    __atomic_store_n(&stop, 0, __ATOMIC_RELAXED);
     emu_drop();
 }
 

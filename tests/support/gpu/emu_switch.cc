@@ -89,6 +89,7 @@ void emu_leave(emu_home *home, emu_fibre *f, bool for_ever)
 {
     if (for_ever)
         emu_release(f->order);
+    emu_release(f); /* for emu_drop */
 #if defined(EMU_TSAN)
     __tsan_switch_to_fiber(home->sanitizer, __tsan_switch_to_fiber_no_sync);
 #elif defined(EMU_ASAN)
