@@ -1,12 +1,14 @@
 #include "api/call_group.h"
 
 #include "api/check.h"
+#include "collectives/device/stream_call.h"
 #include "core/mem.h"
 
 static _Thread_local struct {
     int depth;
     gyre_request **requests;
     size_t count, room;
+    struct gy_stream_job *first, **last; /* calls that streams order */
 } group;
 
 _Atomic unsigned gy_call_groups;
@@ -34,6 +36,22 @@ void gy_call_group_add(gyre_request *request)
     group.requests[group.count++] = request;
 }
 
+void gy_call_group_defer(struct gy_stream_job *job)
+{
+    if (!group.first)
+        group.last = &group.first;
+    *group.last = job;
+    group.last = &job->next;
+}
+
+static void end_stream_calls(void)
+{
+    struct gy_stream_job *jobs = group.first;
+    group.first = NULL;
+    if (jobs)
+        gy_stream_calls_end(jobs);
+}
+
 gyre_status gyre_group_begin(void)
 {
     if (group.depth++ == 0)
@@ -48,6 +66,7 @@ gyre_status gyre_group_end(void)
     if (--group.depth > 0)
         return GYRE_SUCCESS;
     atomic_fetch_sub_explicit(&gy_call_groups, 1, memory_order_relaxed);
+    end_stream_calls();
     gyre_status status = gyre_wait_all(group.requests, group.count);
     gy_free(group.requests);
     group.requests = NULL;

@@ -4,6 +4,8 @@
 
 #include "collectives/engine/request.h"
 
+struct gy_stream_job;
+
 /* The number of threads of this process that have begun a group. It is nearly always 0, and then no thread looks up
  * its own group. */
 extern _Atomic unsigned gy_call_groups;
@@ -19,5 +21,7 @@ static inline bool gy_call_group_open(void)
  * half may come later in the group. Returns false if out of memory. */
 bool gy_call_group_reserve(void);
 void gy_call_group_add(gyre_request *request);
+/* Keeps a call that a stream orders, whose second half follows at the end of the group. */
+void gy_call_group_defer(struct gy_stream_job *job);
 
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/call_group.h"
+#include "collectives/engine/operands.h"
 #include "collectives/lifecycle/comm_teardown.h"
 #include "collectives/lifecycle/uniform_completion.h"
 #include "core/dtype.h"
@@ -125,108 +126,39 @@ gyre_status gy_check_ended(struct gyre_comm *comm, const struct gy_call *call)
     return status;
 }
 
-/* One side's view of the whole vector of a call: block b at places[b], or one block after the other. */
-struct view {
-    const size_t *counts, *places; /* counts NULL: `each` for every rank */
-    size_t each;
-};
-
-static struct view view_of(const struct gy_call *call, bool input)
-{
-    if (!call->varying)
-        return (struct view){.each = call->count};
-    return input ? (struct view){call->in_counts, call->in_places, 0}
-                 : (struct view){call->out_counts, call->out_places, 0};
-}
-
-static size_t block_elements(const struct view *view, int b)
-{
-    return view->counts ? view->counts[b] : view->each;
-}
-
-static size_t block_place(const struct view *view, int b)
-{
-    if (view->places)
-        return view->places[b];
-    size_t place = view->counts ? 0 : view->each * (size_t)b;
-    for (int i = 0; view->counts && i < b; i++)
-        place += view->counts[i];
-    return place;
-}
-
-/* Elements from the start of the buffer to the end of its last block; SIZE_MAX: more than is possible. */
-static size_t whole_elements(const struct view *view, int size)
-{
-    size_t end = 0, sum = 0;
-    if (!view->counts)
-        return view->each * (size_t)size;
-    for (int b = 0; b < size; b++) {
-        size_t place = view->places ? view->places[b] : sum, here;
-        if (__builtin_add_overflow(place, view->counts[b], &here) || here > SIZE_MAX >> 1)
-            return SIZE_MAX;
-        if (__builtin_add_overflow(sum, view->counts[b], &sum) || sum > SIZE_MAX >> 1)
-            return SIZE_MAX;
-        end = gy_max_size(end, here);
-    }
-    return end;
-}
-
 /* True if two blocks overlap. Ordered lists need one comparison per block. */
-static bool blocks_overlap(const struct view *view, int size)
+static bool blocks_overlap(const struct gy_call *call, bool input, int size)
 {
+    const size_t *counts = input ? call->in_counts : call->out_counts;
+    const size_t *places = input ? call->in_places : call->out_places;
     bool ordered = true;
     size_t end = 0;
-    for (int b = 0; view->places && b < size; b++) {
-        if (view->counts[b] == 0)
+    for (int b = 0; places && b < size; b++) {
+        if (counts[b] == 0)
             continue;
-        ordered &= view->places[b] >= end;
-        end = view->places[b] + view->counts[b];
+        ordered &= places[b] >= end;
+        end = places[b] + counts[b];
     }
     for (int b = 1; !ordered && b < size; b++)
         for (int a = 0; a < b; a++)
-            if (view->counts[a] > 0 && view->counts[b] > 0 && view->places[a] < view->places[b] + view->counts[b] &&
-                view->places[b] < view->places[a] + view->counts[a])
+            if (counts[a] > 0 && counts[b] > 0 && places[a] < places[b] + counts[b] &&
+                places[b] < places[a] + counts[a])
                 return true;
     return false;
 }
 
 #define MOST_BYTES ((size_t)1 << 57) /* an address space of five page levels has no more */
 
-enum part { NOTHING, BLOCK, WHOLE, VECTOR };
-
-/* What each rank reads and writes: its own block, all blocks, or a vector of `count`. */
-static const struct {
-    enum part in, out;
-    bool in_root, out_root; /* on the root only */
-} parts[GY_COLLECTIVES] = {
-    [GY_ALL_REDUCE] = {VECTOR, VECTOR, false, false},    [GY_REDUCE_SCATTER] = {WHOLE, BLOCK, false, false},
-    [GY_ALL_GATHER] = {BLOCK, WHOLE, false, false},      [GY_BROADCAST] = {VECTOR, VECTOR, true, false},
-    [GY_BARRIER] = {NOTHING, NOTHING, false, false},     [GY_REDUCE_TO] = {VECTOR, VECTOR, false, true},
-    [GY_GATHER_TO] = {BLOCK, WHOLE, false, true},        [GY_SCATTER_FROM] = {WHOLE, BLOCK, true, false},
-    [GY_ALL_TO_ALL] = {WHOLE, WHOLE, false, false},      [GY_SEND_TO] = {VECTOR, NOTHING, false, false},
-    [GY_RECEIVE_FROM] = {NOTHING, VECTOR, false, false},
-};
-
-static size_t elements_of(const struct gyre_comm *comm, const struct gy_call *call, enum part part, bool input)
-{
-    struct view view = view_of(call, input);
-    switch (part) {
-    case NOTHING: return 0;
-    case VECTOR: return call->count;
-    case BLOCK: return block_elements(&view, comm->rank);
-    default: return whole_elements(&view, comm->size);
-    }
-}
-
 static bool overlaps(const struct gyre_comm *comm, const struct gy_call *call, size_t in, size_t out)
 {
     size_t element = gyre_dtype_size(call->dtype);
-    enum part from = parts[call->collective].in, to = parts[call->collective].out;
+    enum gy_part from = gy_part_of(call->collective, true), to = gy_part_of(call->collective, false);
     uintptr_t input = (uintptr_t)call->input, output = (uintptr_t)call->output;
-    struct view in_view = view_of(call, true), out_view = view_of(call, false);
-    if (from == BLOCK && to == WHOLE && input == output + block_place(&out_view, comm->rank) * element)
+    if (from == GY_PART_BLOCK && to == GY_PART_WHOLE &&
+        input == output + gy_block_place(call, false, comm->rank) * element)
         return false;
-    if (from == WHOLE && to == BLOCK && output == input + block_place(&in_view, comm->rank) * element)
+    if (from == GY_PART_WHOLE && to == GY_PART_BLOCK &&
+        output == input + gy_block_place(call, true, comm->rank) * element)
         return false;
     if (from == to && input == output)
         return false;
@@ -236,19 +168,18 @@ static bool overlaps(const struct gyre_comm *comm, const struct gy_call *call, s
 /* True if blocks overlap in the whole vectors that this rank reads or writes. */
 static bool any_blocks_overlap(const struct gyre_comm *comm, const struct gy_call *call, size_t in, size_t out)
 {
-    struct view in_view = view_of(call, true), out_view = view_of(call, false);
-    return (parts[call->collective].in == WHOLE && in > 0 && blocks_overlap(&in_view, comm->size)) ||
-           (parts[call->collective].out == WHOLE && out > 0 && blocks_overlap(&out_view, comm->size));
+    return (gy_part_of(call->collective, true) == GY_PART_WHOLE && in > 0 && blocks_overlap(call, true, comm->size)) ||
+           (gy_part_of(call->collective, false) == GY_PART_WHOLE && out > 0 && blocks_overlap(call, false, comm->size));
 }
 
 /* True if the lists differ. In place, data sent to a rank lies where the data from that rank arrives. */
 static bool lists_differ(const struct gyre_comm *comm, const struct gy_call *call)
 {
-    struct view in = view_of(call, true), out = view_of(call, false);
     if (call->collective != GY_ALL_TO_ALL || !call->varying || call->input != call->output)
         return false;
     for (int b = 0; b < comm->size; b++)
-        if (block_elements(&in, b) != block_elements(&out, b) || block_place(&in, b) != block_place(&out, b))
+        if (gy_block_elements(call, true, b) != gy_block_elements(call, false, b) ||
+            gy_block_place(call, true, b) != gy_block_place(call, false, b))
             return true;
     return false;
 }
@@ -257,8 +188,8 @@ static bool lists_differ(const struct gyre_comm *comm, const struct gy_call *cal
  * computations with its bytes, as floats of four times their width and with a few bits to spare, fit 64 bits. */
 static bool addressable(const struct gyre_comm *comm, const struct gy_call *call, size_t element)
 {
-    enum part in = parts[call->collective].in, out = parts[call->collective].out;
-    bool blocked = in == BLOCK || in == WHOLE || out == BLOCK || out == WHOLE;
+    enum gy_part in = gy_part_of(call->collective, true), out = gy_part_of(call->collective, false);
+    bool blocked = in == GY_PART_BLOCK || in == GY_PART_WHOLE || out == GY_PART_BLOCK || out == GY_PART_WHOLE;
     size_t bytes = element, ins = 0, outs = 0;
     for (int b = 0; call->varying && b < comm->size; b++)
         if (__builtin_add_overflow(ins, call->in_counts[b], &ins) ||
@@ -274,13 +205,10 @@ static gyre_status check_buffers(struct gyre_comm *comm, const struct gy_call *c
 {
     size_t element = gyre_dtype_size(call->dtype);
     const char *name = gy_collective_name(call->collective);
-    bool root = comm->rank == call->root;
     if (call->varying && (!call->in_counts || !call->out_counts))
         return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "%sv: a list of counts is NULL", name);
-    size_t in = root || !parts[call->collective].in_root ? elements_of(comm, call, parts[call->collective].in, true)
-                                                         : 0;
-    size_t out = root || !parts[call->collective].out_root ? elements_of(comm, call, parts[call->collective].out, false)
-                                                           : 0;
+    size_t in = gy_part_elements(comm, call, true, gy_part_here(comm, call, true));
+    size_t out = gy_part_elements(comm, call, false, gy_part_here(comm, call, false));
     if (!addressable(comm, call, element) || (call->varying && gy_max_size(in, out) > MOST_BYTES / element))
         return gy_check_fail(comm, GYRE_INVALID_ARGUMENT,
                              "count %zu of %zu-byte elements on %d ranks is more than memory can hold",
@@ -368,4 +296,16 @@ gyre_status gy_check_apart(struct gyre_comm *comm, const struct gy_call *sends, 
         output < input + sends->count * element)
         return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "sendrecv: input and output overlap");
     return GYRE_SUCCESS;
+}
+
+gyre_status gy_check_entry(struct gyre_comm *comm, const struct gy_call *call, bool blocks)
+{
+    gyre_status status = gy_check_comm(comm);
+    if (status == GYRE_SUCCESS && comm->ended.status == GYRE_SUCCESS)
+        return gy_check_call(comm, call);
+    if (status == GYRE_SUCCESS)
+        return gy_check_ended(comm, call);
+    if (status != GYRE_FORKED && !gy_is_point_to_point(call->collective))
+        gy_uniform_refuse(comm, blocks);
+    return gy_check_refused(comm, call, status);
 }

@@ -24,6 +24,9 @@ gyre_status gy_check_refused(struct gyre_comm *comm, const struct gy_call *call,
 /* The same for a communicator that has ended in a world that continues: each call gets the message. */
 gyre_status gy_check_ended(struct gyre_comm *comm, const struct gy_call *call);
 gyre_status gy_check_call(struct gyre_comm *comm, const struct gy_call *call);
+/* Returns SUCCESS if the call may be made: of the communicator, its world and the call's arguments. blocks: the caller
+ * waits for its end. */
+gyre_status gy_check_entry(struct gyre_comm *comm, const struct gy_call *call, bool blocks);
 /* Checks a send and a receive at once, each of them checked before. */
 gyre_status gy_check_apart(struct gyre_comm *comm, const struct gy_call *sends, const struct gy_call *receives);
 /* The message of a wrong call replaces the last one. For failures of the world the first one stays. */

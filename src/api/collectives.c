@@ -5,20 +5,7 @@
 #include "collectives/call/blocking.h"
 #include "collectives/call/call_cache_inline.h"
 #include "collectives/call/launch.h"
-#include "collectives/lifecycle/comm_teardown.h"
-#include "collectives/lifecycle/uniform_completion.h"
-
-static gyre_status check(gyre_comm *comm, const struct gy_call *call, bool blocks)
-{
-    gyre_status status = gy_check_comm(comm);
-    if (status == GYRE_SUCCESS && comm->ended.status == GYRE_SUCCESS)
-        return gy_check_call(comm, call);
-    if (status == GYRE_SUCCESS)
-        return gy_check_ended(comm, call);
-    if (status != GYRE_FORKED && !gy_is_point_to_point(call->collective))
-        gy_uniform_refuse(comm, blocks);
-    return gy_check_refused(comm, call, status);
-}
+#include "collectives/device/device_request.h"
 
 typedef gyre_status (*make_func)(struct gyre_comm *comm, const struct gy_call *call, struct gyre_request **request_p);
 
@@ -35,14 +22,43 @@ static gyre_status make_inside(gyre_comm *comm, const struct gy_call *call, make
 {
     gy_exchange_own(comm, call);
     gy_exchange_expect(comm, call);
-    gyre_status status = check(comm, call, false);
+    gyre_status status = gy_check_entry(comm, call, false);
     return status == GYRE_SUCCESS ? how(comm, call, request_p) : status;
+}
+
+/* The arguments are those of the caller until they have been checked. */
+static gyre_status check_alone(gyre_comm *comm, const struct gy_call *call, bool blocks)
+{
+    gy_progress_enter(comm->ctx);
+    gyre_status status = gy_check_entry(comm, call, blocks);
+    gy_progress_leave(comm->ctx);
+    return status;
+}
+
+/* A request on memory of a device is one on the staged operands. */
+static __attribute__((noinline)) gyre_status make_on_device(gyre_comm *comm, const struct gy_call *call, make_func how,
+                                                            gyre_request **request_p)
+{
+    struct gy_staged_call staged;
+    gyre_status status = check_alone(comm, call, false);
+    if (status == GYRE_SUCCESS)
+        status = gy_device_call_begin(comm, call, &staged);
+    if (status != GYRE_SUCCESS)
+        return status;
+    gy_progress_enter(comm->ctx);
+    status = make_inside(comm, &staged.staged, how, request_p);
+    gy_progress_leave(comm->ctx);
+    if (status == GYRE_SUCCESS && gy_device_request_add(comm, *request_p, &staged))
+        return GYRE_SUCCESS;
+    return gy_device_call_end(comm, &staged, status);
 }
 
 static gyre_status keep(const char *function, gyre_comm *comm, const struct gy_call *call, gyre_request **request_p)
 {
     if (!may_make(function, comm, request_p))
         return GYRE_INVALID_ARGUMENT;
+    if (comm->attachment && gy_device_call_is(comm, call))
+        return make_on_device(comm, call, gy_request_keep, request_p);
     gy_progress_enter(comm->ctx);
     gyre_status status = make_inside(comm, call, gy_request_keep, request_p);
     gy_progress_leave(comm->ctx);
@@ -55,6 +71,10 @@ static inline __attribute__((always_inline)) gyre_status start(const char *funct
 {
     if (!may_make(function, comm, request_p))
         return GYRE_INVALID_ARGUMENT;
+    if (comm->attachment && gy_device_call_is(comm, call)) {
+        const struct gy_call written = *call;
+        return make_on_device(comm, &written, gy_request_start, request_p);
+    }
     gyre_status status = GYRE_SUCCESS;
     gy_progress_enter(comm->ctx);
     if (!gy_call_cache_start(comm, call, request_p)) {
@@ -81,8 +101,22 @@ static gyre_status run_inside(gyre_comm *comm, const struct gy_call *call)
         return status;
     gy_exchange_own(comm, call);
     gy_exchange_expect(comm, call);
-    status = check(comm, call, true);
+    status = gy_check_entry(comm, call, true);
     return status == GYRE_SUCCESS ? gy_run(comm, call) : status;
+}
+
+static __attribute__((noinline)) gyre_status run_on_device(gyre_comm *comm, const struct gy_call *call)
+{
+    struct gy_staged_call staged;
+    gyre_status status = check_alone(comm, call, true);
+    if (status == GYRE_SUCCESS)
+        status = gy_device_call_begin(comm, call, &staged);
+    if (status != GYRE_SUCCESS)
+        return status;
+    gy_progress_enter(comm->ctx);
+    status = run_inside(comm, &staged.staged);
+    gy_progress_leave(comm->ctx);
+    return gy_device_call_end(comm, &staged, status);
 }
 
 /* Inlined, too. */
@@ -94,6 +128,10 @@ static inline __attribute__((always_inline)) gyre_status run(const char *functio
     if (gy_call_group_open()) {
         const struct gy_call written = *call;
         return run_in_group(function, comm, &written);
+    }
+    if (comm->attachment && gy_device_call_is(comm, call)) {
+        const struct gy_call written = *call;
+        return run_on_device(comm, &written);
     }
     gyre_status status;
     gy_progress_enter(comm->ctx);
@@ -205,9 +243,9 @@ gyre_status gyre_barrier_init(gyre_comm *comm, gyre_request **request_p)
 static gyre_status check_both(gyre_comm *comm, const struct gy_call *sends, const struct gy_call *receives)
 {
     gy_progress_enter(comm->ctx);
-    gyre_status status = check(comm, sends, true);
+    gyre_status status = gy_check_entry(comm, sends, true);
     if (status == GYRE_SUCCESS)
-        status = check(comm, receives, true);
+        status = gy_check_entry(comm, receives, true);
     if (status == GYRE_SUCCESS)
         status = gy_check_apart(comm, sends, receives);
     gy_progress_leave(comm->ctx);

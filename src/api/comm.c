@@ -9,8 +9,9 @@
 #include "api/announce.h"
 #include "api/call_group.h"
 #include "api/check.h"
-#include "collectives/engine/progress.h"
+#include "collectives/device/attachment.h"
 #include "collectives/events/upcalls.h"
+#include "collectives/lifecycle/comm_close.h"
 #include "collectives/lifecycle/comm_open.h"
 #include "collectives/lifecycle/comm_teardown.h"
 #include "collectives/lifecycle/context_open.h"
@@ -162,22 +163,8 @@ gyre_status gyre_comm_destroy(gyre_comm *comm)
     struct gy_context *ctx = comm->ctx;
     if (ctx->generation != atomic_load(&gy_fork_generation))
         return gy_check_fail(comm, GYRE_FORKED, "this communicator belongs to the parent of this process");
-    gy_progress_enter(ctx);
-    if (!gy_comm_end_settle(comm)) {
-        /* Peers wait for data that will never come, and links still point into the caller's buffers. */
-        char text[80]; /* if the world has failed already, survivors lose nothing with this rank */
-        snprintf(text, sizeof(text), "rank %d aborted the communicator", ctx->world->rank);
-        gy_overlay_call_off(ctx->overlay, GYRE_ABORTED, text);
-        gy_progress_slow(ctx, gy_now());
-    }
-    if (ctx->closed)
-        gy_uniform_leave(comm);
-    gy_verify_settle(comm); /* peers compare results with ours, too */
-    gy_comm_free(comm);
-    bool last = !ctx->comms;
-    gy_progress_leave(ctx);
-    if (last)
-        gy_context_free(ctx);
+    gy_detach(comm);
+    gy_comm_close(comm);
     return GYRE_SUCCESS;
 }
 

@@ -6,6 +6,7 @@
 #include "collectives/call/call_cache_inline.h"
 #include "collectives/call/launch.h"
 #include "collectives/call/prepare.h"
+#include "collectives/device/device_request.h"
 #include "collectives/engine/progress.h"
 #include "collectives/lifecycle/comm_teardown.h"
 #include "collectives/lifecycle/uniform_completion.h"
@@ -30,6 +31,8 @@ static gyre_status take(gyre_request **request)
 {
     gyre_request *r = *request;
     gyre_status status = r->status;
+    if (r->comm && r->comm->attachment && (!r->persistent || r->launched))
+        status = gy_device_request_end(r->comm, r, status);
     if (r->persistent && r->comm) {
         r->status = GYRE_SUCCESS; /* reported once */
         r->launched = false;
@@ -222,7 +225,7 @@ static inline bool has_ended(const gyre_request *r)
 static inline gyre_status take_of(struct gy_context *ctx, gyre_request **request)
 {
     gyre_request *r = *request;
-    if (!r->comm || r->persistent || !r->light || r->orphaned)
+    if (!r->comm || r->comm->attachment || r->persistent || !r->light || r->orphaned)
         return take(request);
     *request = NULL;
     gy_request_rest(ctx, r);
@@ -338,7 +341,9 @@ gyre_status gyre_start(gyre_request *request)
     if (status == GYRE_SUCCESS && request->launched)
         status = gy_check_fail(comm, GYRE_INVALID_ARGUMENT,
                                "the request is under way: wait for it before it is started again");
-    else if (status == GYRE_SUCCESS)
+    if (status == GYRE_SUCCESS && comm->attachment)
+        status = gy_device_request_start(comm, request);
+    if (status == GYRE_SUCCESS)
         gy_request_restart(request);
     gy_progress_leave(comm->ctx);
     return status;
@@ -361,6 +366,8 @@ gyre_status gyre_request_free(gyre_request **request)
         gy_progress_enter(comm->ctx);
     if (!r->launched || r->complete) {
         *request = NULL;
+        if (comm && comm->attachment)
+            gy_device_request_free(comm, r);
         gy_request_recycle(r);
     } else {
         status = gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "the request is under way: wait for it before it is freed");

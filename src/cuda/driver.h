@@ -57,6 +57,8 @@ enum { /* CUdevice_attribute */
        GY_CU_DEVICE_COOPERATIVE_LAUNCH = 95,
 };
 enum { GY_CU_STREAM_NON_BLOCKING = 1, GY_CU_EVENT_DISABLE_TIMING = 2 };
+enum { GY_CU_HOST_PORTABLE = 1 };     /* of cuMemHostAlloc: pinned for all contexts */
+enum { GY_CU_CAPTURE_NONE = 0 };      /* CUstreamCaptureStatus */
 enum { GY_CU_WAIT_GEQ = 0, GY_CU_WAIT_EQ = 1 }; /* CUstreamWaitValue_flags */
 
 /* CALL(field, name, version of CUDA whose signature is asked for, (parameters)) */
@@ -99,6 +101,7 @@ enum { GY_CU_WAIT_GEQ = 0, GY_CU_WAIT_EQ = 1 }; /* CUstreamWaitValue_flags */
     CALL(stream_wait_event, cuStreamWaitEvent, 3020, (gy_cu_stream, gy_cu_event, unsigned))                            \
     CALL(stream_wait_value, cuStreamWaitValue32, 11070, (gy_cu_stream, gy_cu_address, uint32_t, unsigned))             \
     CALL(stream_write_value, cuStreamWriteValue32, 11070, (gy_cu_stream, gy_cu_address, uint32_t, unsigned))           \
+    CALL(stream_is_capturing, cuStreamIsCapturing, 10000, (gy_cu_stream, unsigned *))                                  \
     CALL(event_create, cuEventCreate, 2000, (gy_cu_event *, unsigned))                                                 \
     CALL(event_destroy, cuEventDestroy, 4000, (gy_cu_event))                                                           \
     CALL(event_record, cuEventRecord, 2000, (gy_cu_event, gy_cu_stream))                                               \

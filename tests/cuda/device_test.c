@@ -1,7 +1,7 @@
 /* Devices: what is told of them, the caller's context, and every call that may fail. */
 #include <criterion/criterion.h>
 
-#include "cuda/plugin/device.h"
+#include "cuda/device.h"
 #include "support/gpu/gpu.h"
 
 Test(device, leaves_the_callers_context)

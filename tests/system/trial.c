@@ -162,6 +162,11 @@ static void merge(struct trial *it)
         it->out[0].place = it->in[it->rank].place;
 }
 
+size_t trial_bytes(const struct trial *it, int side)
+{
+    return it->elements[side] * gyre_dtype_size(it->dtype) + 8;
+}
+
 void trial_make(struct trial *it, uint64_t *random)
 {
     size_t span[2] = {0, 0}, element = gyre_dtype_size(it->dtype);
@@ -188,7 +193,7 @@ void trial_make(struct trial *it, uint64_t *random)
     size_t most = span[0] > span[1] ? span[0] : span[1];
     for (int side = 0; side < 2; side++) {
         it->elements[side] = most + 2 * GUARD;
-        it->memory[side] = malloc(it->elements[side] * element + 8);
+        it->memory[side] = malloc(trial_bytes(it, side));
         if (!it->memory[side])
             abort();
     }
@@ -218,7 +223,7 @@ void trial_fill(struct trial *it, uint64_t salt)
     size_t element = gyre_dtype_size(it->dtype);
     it->salt = salt;
     for (int side = 0; side < 2; side++)
-        memset(it->memory[side], PAINT, it->elements[side] * element + 8);
+        memset(it->memory[side], PAINT, trial_bytes(it, side));
     for (int b = 0; b < it->ins; b++) {
         const struct trial_block *block = &it->in[b];
         unsigned char *memory = memory_at(it, 0, block->place);
@@ -280,7 +285,7 @@ static size_t unpainted(const unsigned char *memory, size_t bytes)
 const char *trial_wrong(struct trial *it)
 {
     static char text[400];
-    size_t element = gyre_dtype_size(it->dtype), wrong = 0;
+    size_t wrong = 0;
     const char *what = NULL;
     for (int b = 0; b < it->outs && !what; b++) {
         wrong = wrong_in(it, 1, &it->out[b]);
@@ -295,7 +300,7 @@ const char *trial_wrong(struct trial *it)
         paint(it, 0, &it->in[b]);
     }
     for (int side = 0; side < 2 && !what; side++) {
-        wrong = unpainted(it->memory[side], it->elements[side] * element + 8);
+        wrong = unpainted(it->memory[side], trial_bytes(it, side));
         what = wrong ? (side ? "bytes outside the output were written" : "bytes outside the input were written") : NULL;
     }
     if (!what)
@@ -306,14 +311,15 @@ const char *trial_wrong(struct trial *it)
     return text;
 }
 
-/* ---- the call, in its three forms ---- */
+/* ---- the call, in its forms ---- */
 
-enum form { CALL, START, INIT };
+enum form { CALL, START, INIT, ON };
 
 #define IN_FORM(name, ...)                                                   \
     (form == CALL    ? gyre_##name(it->comm, __VA_ARGS__)                    \
      : form == START ? gyre_##name##_start(it->comm, __VA_ARGS__, request_p) \
-                     : gyre_##name##_init(it->comm, __VA_ARGS__, request_p))
+     : form == INIT  ? gyre_##name##_init(it->comm, __VA_ARGS__, request_p)  \
+                     : gyre_##name##_on(it->comm, __VA_ARGS__, it->stream))
 
 static gyre_status make_varying(const struct trial *it, enum form form, gyre_request **request_p)
 {
@@ -344,7 +350,8 @@ static gyre_status make(const struct trial *it, enum form form, gyre_request **r
     case TRIAL_BARRIER:
         return form == CALL    ? gyre_barrier(it->comm)
                : form == START ? gyre_barrier_start(it->comm, request_p)
-                               : gyre_barrier_init(it->comm, request_p);
+               : form == INIT  ? gyre_barrier_init(it->comm, request_p)
+                               : gyre_barrier_on(it->comm, it->stream);
     case TRIAL_SEND: return IN_FORM(send, it->input, it->count, it->dtype, it->root);
     case TRIAL_RECV: return IN_FORM(recv, it->output, it->count, it->dtype, it->root);
     default: return make_varying(it, form, request_p);
@@ -364,4 +371,9 @@ gyre_status trial_start(const struct trial *it, gyre_request **request_p)
 gyre_status trial_init(const struct trial *it, gyre_request **request_p)
 {
     return make(it, INIT, request_p);
+}
+
+gyre_status trial_call_on(const struct trial *it)
+{
+    return make(it, ON, NULL);
 }

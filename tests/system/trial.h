@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <gyre/gyre.h>
+#include <gyre/cuda.h>
 
 #define TRIAL_RANKS 16
 
@@ -64,6 +64,7 @@ struct trial {
     unsigned shift;                /* bytes by which the memory is out of line */
     const struct trial_data *data; /* NULL: that of exact.h */
     const int *members;            /* the world's ranks, where `data` asks for them */
+    gyre_stream stream;
     /* What follows. */
     size_t in_counts[TRIAL_RANKS], out_counts[TRIAL_RANKS], in_places[TRIAL_RANKS], out_places[TRIAL_RANKS];
     struct trial_block in[TRIAL_RANKS], out[TRIAL_RANKS];
@@ -83,6 +84,9 @@ void trial_fill(struct trial *it, uint64_t salt);
 gyre_status trial_call(const struct trial *it);
 gyre_status trial_start(const struct trial *it, gyre_request **request_p);
 gyre_status trial_init(const struct trial *it, gyre_request **request_p);
+gyre_status trial_call_on(const struct trial *it); /* its stream */
+/* Bytes of each side's memory. */
+size_t trial_bytes(const struct trial *it, int side);
 /* NULL: all is as it must be. Otherwise what is wrong, in static memory. Paints over what it has seen. */
 const char *trial_wrong(struct trial *it);
 const char *trial_name(enum trial_kind kind);

@@ -30,6 +30,7 @@ struct gy_sent_ahead {
     int rank;
 };
 
+struct gy_attachment;
 struct gy_cached_call;
 struct gy_verify;
 
@@ -47,6 +48,7 @@ struct gyre_comm {
     uint32_t id;
     struct gy_group group;
     int rank, size;                  /* of the group */
+    struct gy_attachment *attachment; /* to a GPU (collectives/device/attachment.h); NULL: none */
     struct gy_tuned *tuned;          /* the cost cache; NULL: selection by thresholds */
     struct gy_grouping grouping;     /* of its ranks, for hierarchical plans */
     uint64_t sequence;               /* of the collective started last */

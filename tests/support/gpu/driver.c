@@ -89,7 +89,7 @@ gy_cu_result gy_gpu_enter_context(struct CUctx_st **context_p)
 
 gy_cu_result gy_gpu_leave(gy_cu_result result)
 {
-    gy_gpu_run_some();
+    gy_gpu_run_after_call();
     gy_gpu_unlock();
     return result;
 }

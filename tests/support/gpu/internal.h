@@ -26,6 +26,7 @@ void gy_gpu_unlock(void);
 bool gy_gpu_step(void); /* one operation of some stream; false: none is ready */
 void gy_gpu_streams_open(unsigned seed);
 void gy_gpu_run_some(void);
+void gy_gpu_run_after_call(void);
 void gy_gpu_memory_open(void);
 
 #endif

@@ -177,6 +177,15 @@ bool gy_gpu_step(void)
     return true;
 }
 
+/* GYRE_TEST_GPU_SLOW: operations run only in calls that wait, and by the thread, so that the host runs ahead. */
+static bool slow;
+
+void gy_gpu_run_after_call(void)
+{
+    if (!slow)
+        gy_gpu_run_some();
+}
+
 void gy_gpu_run_some(void)
 {
     for (unsigned steps = draw(4); steps && !held; steps--)
@@ -200,6 +209,7 @@ void gy_gpu_streams_open(unsigned seed)
     pthread_t thread;
 
     seed_state = seed;
+    slow = getenv("GYRE_TEST_GPU_SLOW") != NULL;
     for (int i = 0; i < gy_gpu_count; i++)
         gy_gpu_devices[i].null = make_stream(&gy_gpu_devices[i], true);
     if (pthread_create(&thread, NULL, run_always, NULL) == 0)
@@ -307,6 +317,14 @@ gy_cu_result cuStreamCreate(gy_cu_stream *stream_p, unsigned flags)
 
     if (result == GY_CU_SUCCESS)
         *stream_p = make_stream(context, !(flags & GY_CU_STREAM_NON_BLOCKING));
+    return gy_gpu_leave(result);
+}
+
+gy_cu_result cuStreamIsCapturing(gy_cu_stream stream, unsigned *status_p)
+{
+    gy_cu_result result = enter_stream(&stream);
+
+    *status_p = GY_CU_CAPTURE_NONE; /* the stand-in has no capture */
     return gy_gpu_leave(result);
 }
 

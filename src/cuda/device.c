@@ -1,11 +1,26 @@
 /* Devices: see device.h. */
-#include "cuda/plugin/device.h"
+#include "cuda/device.h"
+
+#include <stdio.h>
 
 static bool worked(const struct gy_driver *driver, gy_cu_result result, const char *what, char *why, size_t why_bytes)
 {
     if (result != GY_CU_SUCCESS)
         gy_driver_sentence(driver, result, what, why, why_bytes);
     return result == GY_CU_SUCCESS;
+}
+
+int gy_device_count(char *why, size_t why_bytes)
+{
+    const struct gy_driver *driver = gy_driver_get(why, why_bytes);
+    int count = 0;
+
+    if (!driver || !worked(driver, driver->init(0), "cuInit", why, why_bytes) ||
+        !worked(driver, driver->device_count(&count), "cuDeviceGetCount", why, why_bytes))
+        return 0;
+    if (count <= 0)
+        snprintf(why, why_bytes, "the CUDA driver finds no device");
+    return count > 0 ? count : 0;
 }
 
 static bool describe(struct gy_device *device, gy_cu_device handle, char *why, size_t why_bytes)

@@ -1,7 +1,7 @@
 /* Devices and their primary contexts. A context is retained, pushed for a piece of work and popped after it: what the
  * caller has as its current context never changes. */
-#ifndef GY_CUDA_PLUGIN_DEVICE_H
-#define GY_CUDA_PLUGIN_DEVICE_H
+#ifndef GY_CUDA_DEVICE_H
+#define GY_CUDA_DEVICE_H
 
 #include "cuda/driver.h"
 
@@ -15,6 +15,8 @@ struct gy_device {
     size_t bytes;
 };
 
+/* Returns the number of devices; 0 with a sentence in `why`: there is none to use. Initialises the driver. */
+int gy_device_count(char *why, size_t why_bytes);
 /* Retains the primary context of device `number`. Returns false with a sentence in `why`; then nothing is retained. */
 bool gy_device_open(struct gy_device *device, const struct gy_driver *driver, int number, char *why, size_t why_bytes);
 /* Idempotent. */

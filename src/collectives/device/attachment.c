@@ -1,0 +1,145 @@
+/* Attachment to a GPU: attachment.h. */
+#include "collectives/device/attachment.h"
+
+#include <stdio.h>
+
+#include "collectives/call/blocking.h"
+#include "collectives/device/device_request.h"
+#include "collectives/lifecycle/comm_close.h"
+#include "collectives/lifecycle/split.h"
+#include "core/mem.h"
+
+/* What every rank tells all others about itself. */
+struct fact {
+    int32_t status, device;
+    char why[248];
+};
+
+static gyre_status open_stream(struct gy_attachment *attachment, char *why, size_t bytes)
+{
+    struct gy_device *device = &attachment->device;
+    gy_cu_result result = gy_device_enter(device);
+    if (result == GY_CU_SUCCESS) {
+        result = device->driver->stream_create(&attachment->copies, GY_CU_STREAM_NON_BLOCKING);
+        gy_device_leave(device);
+    }
+    if (result == GY_CU_SUCCESS)
+        return GYRE_SUCCESS;
+    gy_driver_sentence(device->driver, result, "cuStreamCreate", why, bytes);
+    return GYRE_SYSTEM;
+}
+
+static gyre_status find_current(const struct gy_driver *driver, int *number, char *why, size_t bytes)
+{
+    if (driver->context_device(number) == GY_CU_SUCCESS)
+        return GYRE_SUCCESS;
+    snprintf(why, bytes, "this thread has no current CUDA context: name the device");
+    return GYRE_INVALID_ARGUMENT;
+}
+
+static gyre_status open_device(struct gy_attachment *attachment, int number, char *why, size_t bytes)
+{
+    const struct gy_driver *driver = gy_driver_get(why, bytes);
+    if (!driver)
+        return GYRE_UNSUPPORTED;
+    if (number == GY_CURRENT_DEVICE) {
+        gyre_status status = find_current(driver, &number, why, bytes);
+        if (status != GYRE_SUCCESS)
+            return status;
+    }
+    if (!gy_device_open(&attachment->device, driver, number, why, bytes))
+        return GYRE_UNSUPPORTED;
+    gyre_status status = open_stream(attachment, why, bytes);
+    if (status != GYRE_SUCCESS) {
+        gy_device_close(&attachment->device);
+        return status;
+    }
+    attachment->has_device = true;
+    attachment->staging.device = &attachment->device;
+    return GYRE_SUCCESS;
+}
+
+static void close_device(struct gy_attachment *attachment)
+{
+    if (!attachment->has_device)
+        return;
+    const struct gy_driver *driver = attachment->device.driver;
+    if (gy_device_enter(&attachment->device) == GY_CU_SUCCESS) {
+        gy_staging_close(&attachment->staging);
+        (void)driver->stream_destroy(attachment->copies);
+        gy_device_leave(&attachment->device);
+    }
+    gy_device_close(&attachment->device);
+}
+
+/* All ranks see all facts. Returns the status of the lowest rank that has none to offer. */
+static gyre_status compare(struct gyre_comm *comm, const struct fact *mine)
+{
+    struct fact *all = gy_alloc((size_t)comm->size * sizeof(*all));
+    if (!all)
+        return gy_error_set(&comm->error, GYRE_NO_MEMORY, -1, "out of memory for the devices of %d ranks", comm->size);
+    const struct gy_call call = {
+        .collective = GY_ALL_GATHER, .input = mine, .output = all, .count = sizeof(*mine), .dtype = GYRE_UINT8};
+    gyre_status status = gy_run_own(comm, &call);
+    for (int r = 0; status == GYRE_SUCCESS && r < comm->size; r++)
+        if (all[r].status != GYRE_SUCCESS)
+            status = gy_error_set(&comm->error, (gyre_status)all[r].status, -1, "rank %d cannot use its GPU: %.*s", r,
+                                  (int)sizeof(all[r].why) - 1, all[r].why);
+    gy_free(all);
+    return status;
+}
+
+/* Makes the duplicate, on which the ranks then compare what they have. */
+static gyre_status join(struct gyre_comm *comm, struct gy_attachment *attachment, const struct fact *mine)
+{
+    gy_progress_enter(comm->ctx);
+    comm->error.status = GYRE_SUCCESS;
+    gyre_status status = comm->ctx->closed ? comm->ctx->error.status : compare(comm, mine);
+    if (status == GYRE_SUCCESS)
+        status = gy_comm_divide(comm, 0, 0, 0, &attachment->traffic);
+    gy_progress_leave(comm->ctx);
+    return status;
+}
+
+gyre_status gy_attach(struct gyre_comm *comm, int number)
+{
+    struct fact fact = {.status = GYRE_SUCCESS, .device = number};
+    struct gy_attachment *attachment = gy_alloc_zero(1, sizeof(*attachment));
+    if (!attachment) {
+        fact.status = GYRE_NO_MEMORY;
+        snprintf(fact.why, sizeof(fact.why), "out of memory for the attachment");
+    } else if (number != GY_NO_DEVICE) {
+        fact.status = (int32_t)open_device(attachment, number, fact.why, sizeof(fact.why));
+    }
+    struct gy_attachment none = {0};
+    gyre_status status = join(comm, attachment ? attachment : &none, &fact);
+    if (status == GYRE_SUCCESS && attachment->has_device &&
+        !gy_stream_worker_open(&attachment->worker, &attachment->device, attachment->copies, attachment->traffic)) {
+        gy_comm_close(attachment->traffic);
+        status = gy_error_set(&comm->error, GYRE_SYSTEM, -1, "no thread can be started for calls that streams order");
+    }
+    if (status == GYRE_SUCCESS) {
+        comm->attachment = attachment;
+        return GYRE_SUCCESS;
+    }
+    if (attachment)
+        close_device(attachment);
+    gy_free(attachment);
+    return status;
+}
+
+void gy_detach(struct gyre_comm *comm)
+{
+    struct gy_attachment *attachment = comm->attachment;
+    if (!attachment)
+        return;
+    if (attachment->has_device)
+        gy_stream_worker_stop(&attachment->worker);
+    gy_comm_close(attachment->traffic);
+    if (attachment->has_device)
+        gy_stream_worker_close(&attachment->worker);
+    gy_device_requests_free(attachment);
+    close_device(attachment);
+    comm->attachment = NULL;
+    gy_free(attachment);
+}

@@ -1,0 +1,134 @@
+/* Calls that a stream orders: stream_call.h. */
+#include "collectives/device/stream_call.h"
+
+#include "core/mem.h"
+
+static gyre_status refuse(struct gyre_comm *comm, gyre_status status, const char *text)
+{
+    comm->error.status = GYRE_SUCCESS;
+    gy_error_set(&comm->error, status, -1, "%s", text);
+    comm->error.status = GYRE_SUCCESS; /* the communicator is as before: only the message stays */
+    return status;
+}
+
+static gyre_status refuse_result(struct gyre_comm *comm, gy_cu_result result, const char *what)
+{
+    char text[300];
+    gy_driver_sentence(comm->attachment->device.driver, result, what, text, sizeof(text));
+    return refuse(comm, result == GY_CU_OUT_OF_MEMORY ? GYRE_NO_MEMORY : GYRE_SYSTEM, text);
+}
+
+static gyre_status check_capture(struct gyre_comm *comm, gy_cu_stream stream)
+{
+    unsigned capturing = GY_CU_CAPTURE_NONE;
+    gy_cu_result result = comm->attachment->device.driver->stream_is_capturing(stream, &capturing);
+    if (result != GY_CU_SUCCESS)
+        return refuse_result(comm, result, "cuStreamIsCapturing");
+    if (capturing == GY_CU_CAPTURE_NONE)
+        return GYRE_SUCCESS;
+    return refuse(comm, GYRE_UNSUPPORTED,
+                  "the stream is being captured into a graph: a call that is staged through the host cannot be "
+                  "captured; make it outside of the capture");
+}
+
+/* The first half. The device is entered. */
+static gy_cu_result begin(struct gy_stream_job *job, struct gy_attachment *attachment, const struct gy_call *call)
+{
+    gy_cu_result result = gy_staged_open(&job->call, &attachment->staging, job->comm, call);
+    if (result != GY_CU_SUCCESS)
+        return result;
+    const struct gy_staging_block *block = job->call.block;
+    result = gy_staged_copy_in(&job->call, &attachment->staging, job->comm, job->stream);
+    if (result == GY_CU_SUCCESS)
+        result = gy_staging_write(&attachment->staging, block, &block->words->ready, job->stream);
+    if (result != GY_CU_SUCCESS) /* the block stays in use: a copy may still go to it */
+        gy_staged_close(&job->call);
+    return result;
+}
+
+static gyre_status begin_inside(struct gy_stream_job *job, const struct gy_call *call)
+{
+    struct gy_attachment *attachment = job->comm->attachment;
+    gy_cu_result result = gy_device_enter(&attachment->device);
+    if (result != GY_CU_SUCCESS)
+        return refuse_result(job->comm, result, "cuCtxPushCurrent");
+    gyre_status status = check_capture(job->comm, job->stream);
+    if (status == GYRE_SUCCESS && (result = begin(job, attachment, call)) != GY_CU_SUCCESS)
+        status = refuse_result(job->comm, result, "a call on a stream");
+    gy_device_leave(&attachment->device);
+    return status;
+}
+
+gyre_status gy_stream_call_begin(struct gyre_comm *comm, const struct gy_call *call, gy_cu_stream stream,
+                                 struct gy_stream_job **job_p)
+{
+    struct gy_attachment *attachment = comm->attachment;
+    struct gy_error error;
+    gyre_status status = gy_stream_worker_status(&attachment->worker, &error);
+    if (status != GYRE_SUCCESS)
+        return refuse(comm, status, error.text);
+    struct gy_stream_job *job = gy_alloc_zero(1, sizeof(*job));
+    if (!job)
+        return refuse(comm, GYRE_NO_MEMORY, "out of memory for a call on a stream");
+    job->comm = comm;
+    job->stream = stream;
+    status = begin_inside(job, call);
+    if (status == GYRE_SUCCESS)
+        *job_p = job;
+    else
+        gy_free(job);
+    return status;
+}
+
+/* The second half. */
+static gy_cu_result end(struct gy_stream_job *job)
+{
+    struct gy_attachment *attachment = job->comm->attachment;
+    const struct gy_staging *staging = &attachment->staging;
+    const struct gy_staging_block *block = job->call.block;
+    gy_cu_result result = gy_device_enter(&attachment->device);
+    if (result != GY_CU_SUCCESS)
+        return result;
+    result = gy_staging_wait_done(staging, block, job->stream);
+    if (result == GY_CU_SUCCESS)
+        result = gy_staged_copy_out(&job->call, staging, job->comm, job->stream);
+    if (result == GY_CU_SUCCESS)
+        result = gy_staging_write(staging, block, &block->words->freed, job->stream);
+    gy_device_leave(&attachment->device);
+    return result;
+}
+
+/* Takes the jobs of the first one's communicator off the list, in order. */
+static struct gy_stream_job *take_batch(struct gy_stream_job **jobs)
+{
+    struct gy_stream_job *first = *jobs, **last = &first, **at = jobs, *before = NULL;
+    const struct gyre_comm *comm = first->comm;
+    first = NULL;
+    while (*at) {
+        struct gy_stream_job *job = *at;
+        if (job->comm != comm) {
+            at = &job->next;
+            continue;
+        }
+        *at = job->next;
+        job->next = NULL;
+        if (before)
+            before->more = true;
+        before = *last = job;
+        last = &job->next;
+    }
+    return first;
+}
+
+void gy_stream_calls_end(struct gy_stream_job *jobs)
+{
+    for (struct gy_stream_job *job = jobs; job; job = job->next) {
+        gy_cu_result result = end(job);
+        if (result != GY_CU_SUCCESS)
+            gy_stream_worker_fail(&job->comm->attachment->worker, result, "a call on a stream");
+    }
+    while (jobs) {
+        struct gy_stream_job *batch = take_batch(&jobs);
+        gy_stream_worker_push(&batch->comm->attachment->worker, batch);
+    }
+}

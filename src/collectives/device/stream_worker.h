@@ -1,0 +1,37 @@
+/* The thread that makes the calls which streams order: stream_job.h. It drives a communicator of its own. */
+#ifndef GY_COLLECTIVES_DEVICE_STREAM_WORKER_H
+#define GY_COLLECTIVES_DEVICE_STREAM_WORKER_H
+
+#include <pthread.h>
+
+#include "collectives/device/stream_job.h"
+
+struct gy_stream_worker {
+    const struct gy_device *device;
+    gy_cu_stream probe; /* a stream whose state tells whether the device has failed */
+    struct gyre_comm *traffic;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t work;
+    struct gy_stream_job *first, **last; /* queued jobs */
+    struct gy_stream_job *left;          /* under way when the worker was stopped */
+    _Atomic bool stop;
+    _Atomic bool failed;
+    struct gy_error error; /* the first failure; under the lock */
+};
+
+/* Starts the thread. Returns false if there is none to be had. */
+bool gy_stream_worker_open(struct gy_stream_worker *worker, const struct gy_device *device, gy_cu_stream probe,
+                           struct gyre_comm *traffic);
+/* Queues jobs, which belong to the worker from here on. After a failure their streams are released at once. */
+void gy_stream_worker_push(struct gy_stream_worker *worker, struct gy_stream_job *jobs);
+/* Notes a failure of the device and reports it to the other ranks: the world has failed. */
+void gy_stream_worker_fail(struct gy_stream_worker *worker, gy_cu_result result, const char *what);
+/* Returns the status of the first failure; its sentence is copied to `error`. */
+gyre_status gy_stream_worker_status(struct gy_stream_worker *worker, struct gy_error *error);
+/* stop: ends the thread, whatever it waits for. Its communicator may then be destroyed. close: ends the jobs that are
+ * left, without their calls, and releases their streams. */
+void gy_stream_worker_stop(struct gy_stream_worker *worker);
+void gy_stream_worker_close(struct gy_stream_worker *worker);
+
+#endif
