@@ -34,7 +34,7 @@ file(GLOB gyre_pages CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/man/*.1)
 install(FILES ${gyre_pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT gyre-tools)
 include(GyreManual)
 foreach(section 3 7)
-  install(DIRECTORY ${gyre_manual}/gyre/ ${gyre_manual}/nn/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section}
+  install(DIRECTORY ${gyre_manual}/gyre/ ${gyre_manual}/cuda/ ${gyre_manual}/nn/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section}
           COMPONENT libgyre-dev FILES_MATCHING PATTERN "*.${section}")
 endforeach()
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documents)

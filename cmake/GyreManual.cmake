@@ -5,7 +5,7 @@ find_package(Python3 REQUIRED COMPONENTS Interpreter)
 set(gyre_manual ${PROJECT_BINARY_DIR}/man)
 set(gyre_pages_py ${PROJECT_SOURCE_DIR}/docs/man/pages.py)
 set(gyre_manual_stamps "")
-foreach(header gyre nn)
+foreach(header gyre cuda nn)
   set(source ${PROJECT_SOURCE_DIR}/include/gyre/${header}.h)
   add_custom_command(OUTPUT ${gyre_manual}/${header}.stamp
     COMMAND Python3::Interpreter ${gyre_pages_py} ${source} ${gyre_manual}/${header} ${PROJECT_VERSION}

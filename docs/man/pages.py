@@ -6,8 +6,8 @@ pages.py --list HEADER:                      the functions that must have a page
 A header is read as blocks, which blank lines divide. Each function has a page of its own. Its DESCRIPTION is the comment before it and,
 where the comments before that stand in the block without a function of their own, those too; one behind a declaration describes that function. The _start and
 _init forms of a function have its comments as well. "Errors:" in a comment begins the statuses and their causes, a status a line. A name
-in brackets there stands for the lines of that name in the first comment of gyre.h or of the header. EXAMPLES (docs/man/examples/gyre.c
-or nn.c) is a program: the page of a function has the example that calls it. A function without any comment, without errors or without
+in brackets there stands for the lines of that name in the first comment of gyre.h or of the header. EXAMPLES (docs/man/examples/gyre.c,
+cuda.c or nn.c) is a program: the page of a function has the example that calls it. A function without any comment, without errors or without
 an example is an error. What is not about functions (the header's first comment, codes, types, operations) is the page of the whole, in
 section 7.
 """
@@ -429,10 +429,11 @@ def overview(rest, header, version, nn, pages):
     """The page of the header as a whole: its first comment, then what belongs to no function."""
     first = rest[0][0].comment
     lead, _, body = first.partition("\n")
-    name = "gyre-nn" if nn else "gyre"
+    name = {"nn.h": "gyre-nn", "cuda.h": "gyre-cuda"}.get(header, "gyre")
+    module = minus("gyre-nn" if nn else "gyre")
     known = set(pages)
     out = title(name, 7, version) + f".SH NAME\n{minus(name)} \\- {minus(plain(lead.split(': ', 1)[1].rstrip('.')))}\n"
-    out += f".SH SYNOPSIS\n.nf\n.B #include <gyre/{header}>\n.PP\n.B cc ... `pkg-config \\-\\-cflags \\-\\-libs {minus(name)}`\n.fi\n".replace("`", "\\(ga")
+    out += f".SH SYNOPSIS\n.nf\n.B #include <gyre/{header}>\n.PP\n.B cc ... `pkg-config \\-\\-cflags \\-\\-libs {module}`\n.fi\n".replace("`", "\\(ga")
     out += ".SH DESCRIPTION\n" + description(body, set(), known)[4:] + "\n"
     heading = re.compile(r"(?:GYRE_)(?:NN_)?(\w+)_MAP\(")
     for block in rest[1:]:
@@ -450,7 +451,7 @@ def overview(rest, header, version, nn, pages):
     out += ".SH FUNCTIONS\n"
     for page in pages.values():
         out += f".TP\n.BR {page.name} (3)\n{short(page)}\n"
-    return out + ".SH SEE ALSO\n.BR gyre\\-environment (7),\n" + (".BR gyre (7)" if nn else ".BR gyre\\-run (1),\n.BR gyre\\-info (1)") + "\n"
+    return out + ".SH SEE ALSO\n.BR gyre\\-environment (7),\n" + (".BR gyre (7)" if name != "gyre" else ".BR gyre\\-run (1),\n.BR gyre\\-info (1)") + "\n"
 
 
 def settings(lines, version):
@@ -500,7 +501,7 @@ def main():
     codes = ["GYRE_" + name for block in first for part in block for text in part.types if "STATUS_MAP(" in text
              for name in re.findall(r"X\(\d+, (\w+),", text)]
     here = os.path.dirname(os.path.abspath(__file__))
-    examples = examples_of(sys.argv[4] if len(sys.argv) > 4 else os.path.join(here, "examples", "nn.c" if nn else "gyre.c"))
+    examples = examples_of(sys.argv[4] if len(sys.argv) > 4 else os.path.join(here, "examples", os.path.basename(header)[:-2] + ".c"))
     known = set(pages) | {name for block in first for name in names(block)} # nn.h names what it takes from gyre.h
     definitions = definitions_of(blocks)
     old = {entry for entry in os.listdir(folder) if entry.startswith("gyre_nn_") == nn and entry.endswith(".3")}
@@ -509,7 +510,7 @@ def main():
               render(page, os.path.basename(header), known, definitions, version, nn, lists, codes, examples))
     for entry in old - {name + ".3" for name in pages}:
         os.remove(os.path.join(folder, entry))
-    write(folder, "gyre-nn.7" if nn else "gyre.7", overview(rest, os.path.basename(header), version, nn, pages))
+    write(folder, {"nn.h": "gyre-nn.7", "cuda.h": "gyre-cuda.7"}.get(os.path.basename(header), "gyre.7"), overview(rest, os.path.basename(header), version, nn, pages))
 
 
 main()

@@ -61,8 +61,8 @@ GYRE_API gyre_status gyre_cuda_available(int *devices_p);
  *   GYRE_SYSTEM            the driver has returned an error on a rank */
 GYRE_API gyre_status gyre_cuda_attach(gyre_comm *comm, int device);
 
-/* Returns GYRE_SUCCESS, or the status of the first failure of a call on a stream, whose sentence gyre_last_error(comm)
- * then returns. Does not block and does not look for news. comm may not be NULL.
+/* Returns GYRE_SUCCESS, or the status of the first failure of a call on a stream or of the world, whose sentence
+ * gyre_last_error(comm) then returns. Does not block and does not look for news. comm may not be NULL.
  * Errors: [comm], [attached], [world], [collective], [device]. */
 GYRE_API gyre_status gyre_cuda_status(gyre_comm *comm);
 

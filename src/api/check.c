@@ -10,6 +10,7 @@
 #include "collectives/lifecycle/uniform_completion.h"
 #include "core/dtype.h"
 #include "core/handle.h"
+#include "cuda/pointer.h"
 
 static _Thread_local struct gy_error own_error;
 
@@ -308,4 +309,13 @@ gyre_status gy_check_entry(struct gyre_comm *comm, const struct gy_call *call, b
     if (status != GYRE_FORKED && !gy_is_point_to_point(call->collective))
         gy_uniform_refuse(comm, blocks);
     return gy_check_refused(comm, call, status);
+}
+
+bool gy_check_device_memory(struct gyre_comm *comm, const char *function, const void *memory)
+{
+    if (!comm->attachment || !memory || gy_pointer_look(memory).kind != GY_POINTER_DEVICE)
+        return false;
+    gy_check_fail(comm, GYRE_UNSUPPORTED, "%s: %p is memory of a GPU, which one-sided calls do not reach", function,
+                  memory);
+    return true;
 }

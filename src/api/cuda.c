@@ -52,7 +52,12 @@ gyre_status gyre_cuda_status(gyre_comm *comm)
     if (status != GYRE_SUCCESS || !comm->attachment->has_device)
         return status;
     status = gy_stream_worker_status(&comm->attachment->worker, &error);
-    return status == GYRE_SUCCESS ? status : gy_check_fail(comm, status, "%s", error.text);
+    if (status != GYRE_SUCCESS)
+        return gy_check_fail(comm, status, "%s", error.text);
+    gy_progress_enter(comm->ctx);
+    status = comm->ctx->error.status;
+    gy_progress_leave(comm->ctx);
+    return status;
 }
 
 /* A rank without a device makes the call itself, in a group as a request. The caller is inside. */

@@ -21,6 +21,8 @@ gyre_status gyre_mem_register(gyre_comm *comm, void *memory, size_t bytes)
     if (!memory || bytes == 0 || bytes > SIZE_MAX - (uintptr_t)memory)
         return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "gyre_mem_register: there are no %zu bytes at %p", bytes,
                              memory);
+    if (gy_check_device_memory(comm, __func__, memory))
+        return GYRE_UNSUPPORTED;
     gy_progress_enter(comm->ctx);
     gyre_status status = add(comm, memory, bytes);
     if (status == GYRE_SUCCESS)

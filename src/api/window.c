@@ -22,6 +22,8 @@ gyre_status gyre_window_create(gyre_comm *comm, void *memory, size_t bytes, gyre
     if (!window_p || (bytes > 0 && !memory))
         return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "gyre_window_create: %s is NULL",
                              window_p ? "memory" : "window_p");
+    if (gy_check_device_memory(comm, __func__, memory))
+        return GYRE_UNSUPPORTED;
     gy_progress_enter(comm->ctx);
     gyre_status status = gy_check_comm(comm);
     if (status == GYRE_SUCCESS)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""exports.py LIBRARY HEADER LIST: the header declares, the library exports and the list names the same functions.
+"""exports.py LIBRARY HEADER[,HEADER] LIST: the headers declare, the library exports and the list names the same functions.
 
-The list is checked in, so that a change of the binary interface is seen in a review. exports.py --print HEADER prints it."""
+The list is checked in, so that a change of the binary interface is seen in a review. exports.py --print HEADER[,HEADER] prints it."""
 import re
 import subprocess
 import sys
@@ -32,10 +32,11 @@ def complain(what, names):
 
 
 def main():
-    header = sys.argv[2]
-    functions = declared(header, header.rsplit("/gyre/", 1)[0])
-    if "gyre/nn.h" in header:
-        functions -= declared(header.replace("nn.h", "gyre.h"), header.rsplit("/gyre/", 1)[0])
+    functions = set()
+    for header in sys.argv[2].split(","):
+        functions |= declared(header, header.rsplit("/gyre/", 1)[0])
+        if "gyre/nn.h" in header:
+            functions -= declared(header.replace("nn.h", "gyre.h"), header.rsplit("/gyre/", 1)[0])
     if sys.argv[1] == "--print":
         print("\n".join(sorted(functions)))
         return 0

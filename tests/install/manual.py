@@ -128,16 +128,17 @@ def main():
     count = 0
     with open(os.path.join(source, "include/gyre/gyre.h"), encoding="utf-8") as file:
         statuses = {"GYRE_" + name for name in re.findall(r"^    X\(\d+, (\w+), \"[^\"]*\"\)", file.read(), re.M)}
-    for folder, listed in (("gyre", "exports.txt"), ("nn", "exports-nn.txt")):
+    for folders, listed in ((("gyre", "cuda"), "exports.txt"), (("nn",), "exports-nn.txt")):
         functions = read(os.path.join(source, "tests/install", listed)).split()
         for name in functions:
-            check_function(os.path.join(manual, folder), name, statuses)
+            there = [folder for folder in folders if os.path.exists(os.path.join(manual, folder, name + ".3"))]
+            check_function(os.path.join(manual, (there or folders)[0]), name, statuses)
         count += len(functions)
-    pages = [os.path.join(manual, folder, name) for folder in ("gyre", "nn") for name in sorted(os.listdir(os.path.join(manual, folder)))]
+    pages = [os.path.join(manual, folder, name) for folder in ("gyre", "cuda", "nn") for name in sorted(os.listdir(os.path.join(manual, folder)))]
     pages = [page for page in pages if not read(page).startswith(".so ")]
     pages += [os.path.join(source, "docs/man", name) for name in sorted(os.listdir(os.path.join(source, "docs/man"))) if name.endswith(".1")]
     check_form(pages)
-    for page in ("gyre/gyre.7", "nn/gyre-nn.7", "gyre/gyre-environment.7"):
+    for page in ("gyre/gyre.7", "cuda/gyre-cuda.7", "nn/gyre-nn.7", "gyre/gyre-environment.7"):
         if os.path.join(manual, page) not in pages:
             wrong(page, "is missing")
     settings = set(re.findall(r"^GYRE_\w+", read(os.path.join(manual, "settings.txt")), re.M))

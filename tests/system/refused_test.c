@@ -62,9 +62,9 @@ static void expect_refused(const char *function, gyre_status status, const char 
         CHECK(condition);          \
     } while (0)
 
-/* ---- collectives and messages, each in its three forms ---- */
+/* ---- collectives and messages, each in its forms ---- */
 
-static const char *const forms[] = {"", "_start", "_init"};
+static const char *const forms[] = {"", "_start", "_init", "_on"};
 
 static struct trial base(enum trial_kind kind)
 {
@@ -80,7 +80,12 @@ static struct trial base(enum trial_kind kind)
 
 static gyre_status call(const struct trial *it, int form, gyre_request **request_p)
 {
-    return form == 0 ? trial_call(it) : form == 1 ? trial_start(it, request_p) : trial_init(it, request_p);
+    switch (form) {
+    case 0: return trial_call(it);
+    case 1: return trial_start(it, request_p);
+    case 2: return trial_init(it, request_p);
+    default: return trial_call_on(it);
+    }
 }
 
 static void refuse(const struct trial *it, int form, const char *what)
@@ -164,7 +169,7 @@ static void wrong_buffers(const struct trial *given, int form)
 static void forms_of_all(void)
 {
     for (int kind = 0; kind < TRIAL_KINDS; kind++)
-        for (int form = 0; form < 3; form++) {
+        for (int form = 0; form < 4; form++) {
             struct trial it = base((enum trial_kind)kind);
             char function[48];
             WITH("no communicator", x->comm = NULL);
@@ -175,7 +180,7 @@ static void forms_of_all(void)
                 wrong_buffers(&it, form);
             }
             snprintf(function, sizeof function, "gyre_%s%s", trial_name(it.kind), forms[form]);
-            if (form > 0) {
+            if (form == 1 || form == 2) {
                 mark();
                 gyre_status status = call(&it, form, NULL);
                 expect_refused(function, status, "no place for the request", __LINE__);
@@ -273,6 +278,8 @@ static void communicators(gyre_comm *it)
     gyre_op op = (gyre_op)99;
     const int64_t scalar = 1;
     REFUSED(comm_duplicate, it, &made);
+    REFUSED(cuda_attach, it, GYRE_CUDA_NONE);
+    REFUSED(cuda_status, it);
     REFUSED(comm_split, it, 0, 0, &made);
     REFUSED(comm_sub, it, &rank, 1, &made);
     REFUSED(comm_abort, it);
@@ -473,6 +480,7 @@ static void groups(void)
     HOLDS(group_begin, gyre_group_begin() == GYRE_SUCCESS);
     OK(comm, gyre_all_reduce(comm, &one, &sum, 1, GYRE_INT32, GYRE_SUM));
     REFUSED(comm_duplicate, comm, &made);
+    REFUSED(cuda_attach, comm, GYRE_CUDA_NONE);
     REFUSED(comm_split, comm, 0, 0, &made);
     REFUSED(comm_sub, comm, &rank, 1, &made);
     REFUSED(comm_agree, comm, 1, &own);
@@ -579,6 +587,18 @@ static void make_stale(void)
     gone_window = with;
 }
 
+/* From here on calls on streams are refused for their arguments, as this rank is attached, to no device. */
+static void devices(void)
+{
+    REFUSED(cuda_available, NULL);
+    REFUSED(cuda_status, comm);
+    REFUSED(barrier_on, comm, NULL);
+    OK(comm, gyre_cuda_attach(comm, GYRE_CUDA_NONE));
+    REFUSED(cuda_attach, comm, GYRE_CUDA_NONE);
+    REFUSED(barrier_on, comm, in);
+    OK(comm, gyre_cuda_status(comm));
+}
+
 int main(int argc, char **argv)
 {
     CHECK(argc == 2);
@@ -586,6 +606,7 @@ int main(int argc, char **argv)
     rank = gyre_comm_rank(comm);
     size = gyre_comm_size(comm);
     CHECK(size > 1 && size <= TRIAL_RANKS);
+    devices();
     make_stale();
     forms_of_all();
     lists();

@@ -15,6 +15,7 @@ static gyre_status refuse_result(struct gyre_comm *comm, gy_cu_result result, co
 {
     char text[300];
     gy_driver_sentence(comm->attachment->device.driver, result, what, text, sizeof(text));
+    (void)gy_stream_worker_check(&comm->attachment->worker);
     return refuse(comm, result == GY_CU_OUT_OF_MEMORY ? GYRE_NO_MEMORY : GYRE_SYSTEM, text);
 }
 

@@ -47,6 +47,20 @@ void gy_stream_worker_fail(struct gy_stream_worker *worker, gy_cu_result result,
     gy_progress_leave(ctx);
 }
 
+bool gy_stream_worker_check(struct gy_stream_worker *worker)
+{
+    const struct gy_driver *driver = worker->device->driver;
+    gy_cu_result result = gy_device_enter(worker->device);
+    if (result == GY_CU_SUCCESS) {
+        result = driver->stream_query(worker->probe);
+        gy_device_leave(worker->device);
+    }
+    if (result == GY_CU_SUCCESS || result == GY_CU_NOT_READY)
+        return false;
+    gy_stream_worker_fail(worker, result, "before a call");
+    return true;
+}
+
 gyre_status gy_stream_worker_status(struct gy_stream_worker *worker, struct gy_error *error)
 {
     if (!atomic_load_explicit(&worker->failed, memory_order_acquire))
@@ -79,18 +93,6 @@ static void end_jobs(struct gy_stream_worker *worker, struct gy_stream_job *job)
 
 /* ---- The stream's first half ---- */
 
-static void check_device(struct gy_stream_worker *worker)
-{
-    const struct gy_driver *driver = worker->device->driver;
-    gy_cu_result result = gy_device_enter(worker->device);
-    if (result == GY_CU_SUCCESS) {
-        result = driver->stream_query(worker->probe);
-        gy_device_leave(worker->device);
-    }
-    if (result != GY_CU_SUCCESS && result != GY_CU_NOT_READY)
-        gy_stream_worker_fail(worker, result, "before a call");
-}
-
 /* Progresses the world while the GPU computes, so that failures and other ranks' calls do not wait for it. */
 static bool look_around(struct gy_stream_worker *worker)
 {
@@ -118,7 +120,7 @@ static void wait_ready(struct gy_stream_worker *worker, const struct gy_stream_j
         if (gy_now() - asked < HEALTH_NS)
             continue;
         asked = gy_now();
-        check_device(worker);
+        gy_stream_worker_check(worker);
     }
 }
 

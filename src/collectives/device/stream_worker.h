@@ -27,6 +27,8 @@ bool gy_stream_worker_open(struct gy_stream_worker *worker, const struct gy_devi
 void gy_stream_worker_push(struct gy_stream_worker *worker, struct gy_stream_job *jobs);
 /* Notes a failure of the device and reports it to the other ranks: the world has failed. */
 void gy_stream_worker_fail(struct gy_stream_worker *worker, gy_cu_result result, const char *what);
+/* After an error of the driver: if the device itself has failed, notes and reports that. Returns true then. */
+bool gy_stream_worker_check(struct gy_stream_worker *worker);
 /* Returns the status of the first failure; its sentence is copied to `error`. */
 gyre_status gy_stream_worker_status(struct gy_stream_worker *worker, struct gy_error *error);
 /* stop: ends the thread, whatever it waits for. Its communicator may then be destroyed. close: ends the jobs that are
