@@ -5,6 +5,7 @@
 #include "collectives/select/selector.h"
 #include "core/config.h"
 #include "core/topology.h"
+#include "cuda/device.h"
 #include "transport/registry/registry.h"
 
 #ifdef __clang__
@@ -32,6 +33,7 @@ void gyre_info(gyre_print_func print, void *user)
     }
     if (gy_config_read(&config, &error) == GYRE_SUCCESS)
         gy_transports_describe(&config, print, user);
+    gy_devices_describe(print, user);
 }
 
 void gyre_config_describe(gyre_print_func print, void *user)

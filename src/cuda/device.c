@@ -44,6 +44,39 @@ static bool describe(struct gy_device *device, gy_cu_device handle, char *why, s
            worked(cu, cu->device_memory(&device->bytes, handle), "cuDeviceTotalMem", why, why_bytes);
 }
 
+static void print_device(const struct gy_driver *driver, int number, gyre_print_func print, void *user)
+{
+    struct gy_device device = {.driver = driver, .number = number};
+    gy_cu_device handle;
+    char line[320], why[200] = "cuDeviceGet";
+
+    if (driver->device_get(&handle, number) != GY_CU_SUCCESS || !describe(&device, handle, why, sizeof(why)))
+        snprintf(line, sizeof(line), "GPU %d: %s", number, why);
+    else
+        snprintf(line, sizeof(line), "GPU %d: %s, %zu MiB, compute capability %d.%d, PCI %s", number, device.name,
+                 device.bytes >> 20, device.compute_major, device.compute_minor, device.pci);
+    print(user, line);
+}
+
+void gy_devices_describe(gyre_print_func print, void *user)
+{
+    char line[320], why[300];
+    int count = gy_device_count(why, sizeof(why)), version = 0;
+
+    if (count == 0) {
+        snprintf(line, sizeof(line), "no GPU: %s", why);
+        print(user, line);
+        return;
+    }
+    const struct gy_driver *driver = gy_driver_get(why, sizeof(why));
+    if (driver->driver_version(&version) == GY_CU_SUCCESS) {
+        snprintf(line, sizeof(line), "CUDA driver %d.%d", version / 1000, version % 1000 / 10);
+        print(user, line);
+    }
+    for (int d = 0; d < count; d++)
+        print_device(driver, d, print, user);
+}
+
 bool gy_device_open(struct gy_device *device, const struct gy_driver *driver, int number, char *why, size_t why_bytes)
 {
     gy_cu_device handle;

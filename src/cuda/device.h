@@ -17,6 +17,8 @@ struct gy_device {
 
 /* Returns the number of devices; 0 with a sentence in `why`: there is none to use. Initialises the driver. */
 int gy_device_count(char *why, size_t why_bytes);
+/* Prints a line for each device, or why there is none. Makes no context. */
+void gy_devices_describe(gyre_print_func print, void *user);
 /* Retains the primary context of device `number`. Returns false with a sentence in `why`; then nothing is retained. */
 bool gy_device_open(struct gy_device *device, const struct gy_driver *driver, int number, char *why, size_t why_bytes);
 /* Idempotent. */
