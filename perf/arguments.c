@@ -22,7 +22,18 @@
     "bandwidth, bibandwidth, sendrecv_ring"
 #define OPS "sum, product, min, max, average, bit_and, bit_or, bit_xor"
 
-enum { KEY_ALGORITHM = 256, KEY_TRANSPORT, KEY_MEMORY, KEY_MODE, KEY_NO_PIN, KEY_SIZES, KEY_RANKS, KEY_STEP };
+enum {
+    KEY_ALGORITHM = 256,
+    KEY_TRANSPORT,
+    KEY_MEMORY,
+    KEY_MODE,
+    KEY_NO_PIN,
+    KEY_SIZES,
+    KEY_RANKS,
+    KEY_STEP,
+    KEY_DEVICE,
+    KEY_SHARE
+};
 
 static const struct argp_option table[] = {
     {"ranks", KEY_RANKS, "N", 0, "start N ranks on this machine (otherwise a launcher has: gyre-run, torchrun)", 0},
@@ -52,6 +63,9 @@ static const struct argp_option table[] = {
      0},
     {"transport", KEY_TRANSPORT, "T,...", 0, "transports that may be used: shm, rdma, tcp", 0},
     {"mem", KEY_MEMORY, "private|gyre", 0, "whose memory the buffers are, default private", 0},
+    {"device", KEY_DEVICE, "host|cuda", 0,
+     "where the buffers are, default host; cuda: memory of a GPU, calls ordered on a stream", 0},
+    {"ranks-per-gpu", KEY_SHARE, "N", 0, "ranks of a host that share a GPU; default: they take GPUs in turns", 0},
     {"mode", KEY_MODE, "MODE", 0,
      "isolated (default): one call at a time, the median; streaming: back to back, the mean", 0},
     {"json", 'J', "FILE", 0, "also write one object per row and placement; - is stdout", 0},
@@ -160,6 +174,8 @@ static error_t parse_what(int key, char *text, struct gy_arguments *to)
         to->transport = text;
         return 0;
     case KEY_MEMORY: to->gyre_memory = choose("--mem", text, "private", "gyre"); return 0;
+    case KEY_DEVICE: to->on_device = choose("--device", text, "host", "cuda"); return 0;
+    case KEY_SHARE: to->ranks_per_gpu = (int)gy_options_integer("--ranks-per-gpu", text, 1, 1024); return 0;
     case KEY_MODE: to->streaming = choose("--mode", text, "isolated", "streaming"); return 0;
     case 'J': to->json = text; return 0;
     case KEY_NO_PIN: to->pin = false; return 0;
@@ -195,8 +211,8 @@ static void check_messages(const struct parsing *parsing, const struct gy_argume
     if (parsing->algorithm || to->ranks > 2 || to->ranks == 1 || to->streaming)
         gy_options_refuse("%s has two ranks, no --algorithm and no --mode; sendrecv_ring has any number of ranks",
                           parsing->collective);
-    if (to->gyre_memory || to->dtype != GYRE_FLOAT32)
-        gy_options_refuse("%s moves bytes in private memory: --dtype and --mem are for the others",
+    if (to->gyre_memory || to->on_device || to->dtype != GYRE_FLOAT32)
+        gy_options_refuse("%s moves bytes in private memory: --dtype, --mem and --device are for the others",
                           parsing->collective);
 }
 
@@ -216,6 +232,10 @@ static void check(const struct parsing *parsing, const struct gy_arguments *to)
         gy_options_refuse("-b %zu must be at least 1 and at most -e %zu", to->least, to->most);
     if (to->ranks > 0 && to->root >= to->ranks)
         gy_options_refuse("--root %d is not one of %d ranks", to->root, to->ranks);
+    if (to->on_device && to->gyre_memory)
+        gy_options_refuse("--device cuda and --mem gyre: one memory only");
+    if (to->ranks_per_gpu && !to->on_device)
+        gy_options_refuse("--ranks-per-gpu needs --device cuda");
     (to->messages ? check_messages : check_collective)(parsing, to);
 }
 

@@ -22,6 +22,8 @@ struct gy_arguments {
     int dtype, op, root;     /* gyre_dtype, gyre_op, rank, or GY_ALL */
     char accepted[256];      /* options of other benchmarks that say what gyre-perf does anyway */
     bool check, gyre_memory, streaming, pin;
+    bool on_device;        /* buffers are memory of a GPU */
+    int ranks_per_gpu;     /* 0: ranks of a host take turns */
     const char *transport; /* NULL: gyre's own choice */
     const char *json;      /* NULL: none */
 };

@@ -154,7 +154,7 @@ void gy_case_fill(const struct gy_case *it, uint64_t iteration)
         gy_exact_fill(input_of(it), 0, it->count * blocks, it->dtype, it->op, it->rank, iteration);
 }
 
-/* The three forms of a call differ in their names and in what they give. */
+/* The forms of a call differ in their names and in what they give. */
 #define CALL_ALL(form, ...)                                                                                           \
     const void *input = input_of(it);                                                                                 \
     void *output = output_of(it);                                                                                     \
@@ -201,6 +201,19 @@ gyre_status gy_case_init(const struct gy_case *it, gyre_request **request_p)
     if (it->kind == GY_KIND_SENDRECV_RING)
         return GYRE_UNSUPPORTED;
     CALL_ALL(_init, , request_p)
+}
+
+gyre_status gy_case_call_on(const struct gy_case *it)
+{
+    if (it->kind == GY_KIND_SENDRECV_RING) {
+        gyre_group_begin();
+        gyre_status sent = gyre_send_on(it->comm, it->input, it->count, it->dtype, (it->rank + 1) % it->size,
+                                        it->stream);
+        gyre_status received = gyre_recv_on(it->comm, it->output, it->count, it->dtype, rank_before(it), it->stream);
+        gyre_status ended = gyre_group_end();
+        return sent != GYRE_SUCCESS ? sent : received != GYRE_SUCCESS ? received : ended;
+    }
+    CALL_ALL(_on, , it->stream)
 }
 
 size_t gy_case_wrong(const struct gy_case *it, uint64_t iteration)

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <gyre/gyre.h>
+#include <gyre/cuda.h>
 
 enum gy_kind {
     GY_KIND_ALL_REDUCE,
@@ -34,6 +34,7 @@ struct gy_case {
     size_t count, bytes;
     bool in_place;
     unsigned char *input, *output; /* `bytes` each; in place only `output` is used */
+    gyre_stream stream;            /* of calls that a stream orders */
 };
 
 const char *gy_kind_name(enum gy_kind kind);
@@ -56,6 +57,8 @@ gyre_status gy_case_call(const struct gy_case *it);
 /* The same call as a request, or as a persistent one; a ring has neither: GYRE_UNSUPPORTED. */
 gyre_status gy_case_start(const struct gy_case *it, gyre_request **request_p);
 gyre_status gy_case_init(const struct gy_case *it, gyre_request **request_p);
+/* The same call ordered on the case's stream. */
+gyre_status gy_case_call_on(const struct gy_case *it);
 size_t gy_case_wrong(const struct gy_case *it, uint64_t iteration);
 
 #endif

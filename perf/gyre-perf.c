@@ -13,6 +13,7 @@
 
 #include "arguments.h"
 #include "common/output.h"
+#include "device.h"
 #include "exact.h"
 #include "meet.h"
 #include "report.h"
@@ -22,6 +23,7 @@
 struct perf {
     const struct gy_arguments *arguments;
     struct gy_case it;
+    struct gy_perf_device *device; /* NULL: host memory */
     struct gy_bootstrap *meet;
     int64_t *times, *wholes;
     size_t total_wrong;
@@ -47,21 +49,39 @@ static bool succeeded(const struct perf *perf, gyre_status status)
     return status == GYRE_SUCCESS;
 }
 
+static bool start_call(const struct perf *perf)
+{
+    if (!perf->device)
+        return succeeded(perf, gy_case_call(&perf->it));
+    struct gy_case placed = gy_perf_device_case(perf->device, &perf->it);
+    return succeeded(perf, gy_case_call_on(&placed));
+}
+
+/* The end of calls that a stream orders. */
+static bool end_calls(const struct perf *perf)
+{
+    return !perf->device || (gy_perf_device_wait(perf->device) && succeeded(perf, gyre_cuda_status(perf->it.comm)));
+}
+
 /* One checked call with data of its own. */
 static bool call_once(struct perf *perf, uint64_t iteration, int64_t *time_p, int64_t *whole_p, size_t *wrong)
 {
     bool check = perf->arguments->check;
     if (check)
         gy_case_fill(&perf->it, iteration);
+    if (check && perf->device && !gy_perf_device_put(perf->device, &perf->it))
+        return false;
     if (!gy_bootstrap_one_host(perf->meet) && !succeeded(perf, gyre_barrier(perf->it.comm)))
         return false;
     gy_bootstrap_barrier(perf->meet);
     int64_t start = now_ns();
-    gyre_status status = gy_case_call(&perf->it);
+    bool good = start_call(perf) && end_calls(perf);
     int64_t end = now_ns();
-    if (!succeeded(perf, status))
+    if (!good)
         return false;
     *time_p = gy_bootstrap_time(perf->meet, start, end, whole_p);
+    if (check && perf->device && !gy_perf_device_get(perf->device, &perf->it))
+        return false;
     if (check)
         *wrong += gy_case_wrong(&perf->it, iteration);
     return true;
@@ -84,15 +104,19 @@ static bool measure_streaming(struct perf *perf, size_t *wrong)
     if (!call_once(perf, 0, &ignored, &whole, wrong))
         return false;
     for (int i = 0; i < perf->arguments->warm_up; i++) {
-        if (!succeeded(perf, gy_case_call(&perf->it)))
+        if (!start_call(perf))
             return false;
     }
+    if (!end_calls(perf))
+        return false;
     gy_bootstrap_barrier(perf->meet);
     int64_t start = now_ns();
     for (int i = 0; i < perf->arguments->iterations; i++) {
-        if (!succeeded(perf, gy_case_call(&perf->it)))
+        if (!start_call(perf))
             return false;
     }
+    if (!end_calls(perf))
+        return false;
     perf->times[0] = gy_bootstrap_time(perf->meet, start, now_ns(), &perf->wholes[0]);
     return call_once(perf, 1, &ignored, &whole, wrong);
 }
@@ -261,7 +285,9 @@ static bool allocate(struct perf *perf)
     }
     memset(input, 0, bytes); /* touched now: page faults are no part of a call */
     memset(output, 0, bytes);
-    return true;
+    if (arguments->on_device)
+        perf->device = gy_perf_device_open(perf->it.comm, arguments->ranks_per_gpu, bytes);
+    return perf->device || !arguments->on_device;
 }
 
 static void release(struct perf *perf)
@@ -275,6 +301,7 @@ static void release(struct perf *perf)
     }
     free(perf->times);
     free(perf->wholes);
+    gy_perf_device_close(perf->device);
 }
 
 static bool open_json(struct perf *perf)
@@ -295,7 +322,10 @@ static void print_head(const struct perf *perf)
         return;
     printf("# gyre-perf %s  %s  ranks %d  %s  iterations %d  warm-up %d  memory %s  check %s\n", gyre_version(),
            gy_kind_name(perf->it.kind), perf->it.size, arguments->streaming ? "streaming" : "isolated",
-           arguments->iterations, arguments->warm_up, arguments->gyre_memory ? "gyre" : "private",
+           arguments->iterations, arguments->warm_up,
+           arguments->on_device     ? "cuda"
+           : arguments->gyre_memory ? "gyre"
+                                    : "private",
            arguments->check ? "exact" : "none");
     if (arguments->accepted[0])
         printf("# accepted, as gyre-perf does so anyway: %s\n", arguments->accepted);
