@@ -87,7 +87,7 @@ static inline __attribute__((always_inline)) gyre_status start(const char *funct
 
 static gyre_status run_in_group(const char *function, gyre_comm *comm, const struct gy_call *call)
 {
-    gyre_request *request;
+    gyre_request *request = NULL;
     gyre_status started = gy_call_group_reserve() ? start(function, comm, call, &request) : GYRE_NO_MEMORY;
     if (started == GYRE_SUCCESS)
         gy_call_group_add(request);

@@ -113,12 +113,12 @@ gyre_status gy_attach(struct gyre_comm *comm, int number)
     }
     struct gy_attachment none = {0};
     gyre_status status = join(comm, attachment ? attachment : &none, &fact);
-    if (status == GYRE_SUCCESS && attachment->has_device &&
+    if (attachment && status == GYRE_SUCCESS && attachment->has_device &&
         !gy_stream_worker_open(&attachment->worker, &attachment->device, attachment->copies, attachment->traffic)) {
         gy_comm_close(attachment->traffic);
         status = gy_error_set(&comm->error, GYRE_SYSTEM, -1, "no thread can be started for calls that streams order");
     }
-    if (status == GYRE_SUCCESS) {
+    if (attachment && status == GYRE_SUCCESS) {
         comm->attachment = attachment;
         return GYRE_SUCCESS;
     }

@@ -1,9 +1,14 @@
 /* Pinned host memory: staging.h. */
 #include "collectives/device/staging.h"
 
+#include <time.h>
+
+#include "core/clock.h"
 #include "core/mem.h"
 
 enum { HEADER_BYTES = 128, LEAST_BYTES = 4096 };
+#define CLOSE_NS (200 * GY_MILLISECOND) /* what streams may still take until their blocks are left to them */
+#define PAUSE_NS 50000
 #define FAR_AHEAD 0x40000000u /* beyond any number that a stream waits for, and not yet behind it cyclically */
 
 bool gy_staging_reached(const struct gy_staging_block *block, const _Atomic uint32_t *word)
@@ -85,15 +90,27 @@ gy_cu_result gy_staging_wait_done(const struct gy_staging *staging, const struct
     return staging->device->driver->stream_wait_value(stream, at, block->use, GY_CU_WAIT_GEQ);
 }
 
+/* Waits until streams have passed the block, until `deadline`. Returns false if they have not. */
+static bool is_left(const struct gy_staging_block *block, int64_t deadline)
+{
+    while (!gy_staging_reached(block, &block->words->freed)) {
+        if (gy_now() > deadline)
+            return false;
+        nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+    }
+    return true;
+}
+
 void gy_staging_close(struct gy_staging *staging)
 {
+    int64_t deadline = gy_now() + CLOSE_NS;
     for (struct gy_staging_block *block = staging->blocks; block; block = block->next)
         gy_staging_release(block);
     while (staging->blocks) {
         struct gy_staging_block *block = staging->blocks;
         staging->blocks = block->next;
-        (void)staging->device->driver->host_free(
-            block->words); /* waits for the device; an unloaded driver has freed it */
+        if (is_left(block, deadline))
+            (void)staging->device->driver->host_free(block->words); /* a driver that is unloaded has freed it */
         gy_free(block);
     }
 }

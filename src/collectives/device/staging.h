@@ -44,7 +44,8 @@ gy_cu_result gy_staging_write(const struct gy_staging *staging, const struct gy_
                               const _Atomic uint32_t *word, gy_cu_stream stream);
 gy_cu_result gy_staging_wait_done(const struct gy_staging *staging, const struct gy_staging_block *block,
                                   gy_cu_stream stream);
-/* Frees all blocks; the device is entered. Streams that wait are released first. */
+/* Frees all blocks; the device is entered. Streams that wait are released first. Memory that a stream has not passed
+ * within 200 ms stays allocated, since the stream may still write to it. */
 void gy_staging_close(struct gy_staging *staging);
 
 #endif
