@@ -4,7 +4,7 @@
 In every .md file of the tree: links lead to a file, and to a heading of it; paths, functions, settings, tests, scripts,
 stages of .ci/run and programs in backquotes and blocks of code exist. A table below a comment `<!-- COMMAND -->` is the
 command's output (scripts/documents). Documents have a limit of bytes each (LIMITS), docs/evidence.md of lines and
-characters. README.md and docs use the field's words (PRIVATE has those that they do not) and short sentences.
+characters. Their language is the matter of scripts/language.
 
 The pages of docs/man that are written by hand have the options of the programs' --help.
 
@@ -24,10 +24,6 @@ LIMITS = {
     "docs/security.md": 15 * KIB, "docs/tuning.md": 15 * KIB, "docs/training.md": 15 * KIB, "docs/deploy.md": 15 * KIB,
     "docs/measured/*": 40 * KIB, "docs/**/*.md": 180 * KIB, "perf/results/**/*": 3 * KIB * KIB,
 }
-LONGEST_SENTENCE = 35  # words, outside of tables and blocks of code
-# Words of the project's own for which the field has others: in README.md and docs they are faults.
-PRIVATE = ("council|chair|fates?|verdict|culprit|bystander|goodbye|farewell|doors?|visitors?|greetings?|house|"
-           "reception|newcomers?|guests? of|seats?|sinks?|bundle|crowded|acquaintance|condemn|whoever holds|ends alike")
 FOREIGN = {"build", "out", "shared", "node_modules"}  # folders of the root that are not the tree's
 GENERATED = {"results", "corpus"}
 PARTS = set("src include nn tools perf bindings examples tests docs scripts cmake packaging".split())
@@ -139,22 +135,6 @@ def faults(tree: Tree, path: Path) -> Iterator[str]:
         yield from faults_of_command(tree, code)
 
 
-def prose(text: str) -> Iterator[str]:
-    """Paragraphs and list items, without blocks, tables and headings; code in backquotes is one word."""
-    for part in re.split(r"\n\s*\n|\n(?=[-*|#<]|\d+\. )", without_blocks(text)):
-        if not part.lstrip().startswith(("|", "#", "<", "!")):
-            yield " ".join(re.sub(r"`[^`]*`", "X", re.sub(r"\]\([^)]*\)", "]", part)).split())
-
-
-def faults_of_language(text: str) -> Iterator[str]:
-    for paragraph in prose(text):
-        for sentence in re.split(r"(?<=[.:;?!])\s+(?=[A-Z*`(\[])", paragraph):
-            if len(sentence.split()) > LONGEST_SENTENCE:
-                yield f"a sentence of {len(sentence.split())} words: {sentence[:60]}..."
-    for word in re.findall(rf"(?i)\b(?:{PRIVATE})\b", re.sub(r"`[^`\n]*`", "", without_blocks(text))):
-        yield f"'{word}' is a word of the project's own"
-
-
 def faults_of_size(root: Path) -> Iterator[str]:
     for pattern, most in LIMITS.items():
         files = [path for path in root.glob(pattern) if path.is_file() and not path.match("launches*.jsonl")]
@@ -215,8 +195,6 @@ def main() -> int:
     root, build = Path(sys.argv[1]), Path(sys.argv[2])
     tree = Tree(root, build)
     found = [f"{path.relative_to(root)}: {fault}" for path in documents(root) for fault in faults(tree, path)]
-    for path in [root / "README.md", *sorted((root / "docs").rglob("*.md"))]:
-        found += [f"{path.relative_to(root)}: {fault}" for fault in faults_of_language(path.read_text())]
     found += [*faults_of_tables(root), *faults_of_size(root)]
     evidence = (root / "docs/evidence.md").read_text()
     found += [f"docs/evidence.md: {fault}" for fault in faults_of_evidence(tree, evidence)]
