@@ -1,5 +1,6 @@
-# What `cmake --install` puts where: libraries, public headers, programs, manual pages, and the two ways to find them, pkg-config (gyre.pc,
-# gyre-nn.pc) and find_package(gyre). Both kinds of consumer are built by tests/install. Components are the packages of GyrePackage.cmake.
+# What `cmake --install` puts where: libraries, public headers, programs, manual pages, and the two ways to find them,
+# pkg-config (gyre.pc, gyre-nn.pc) and find_package(gyre). Both kinds of consumer are built by tests/install. Components
+# are the packages of GyrePackage.cmake.
 include(CMakePackageConfigHelpers)
 
 set(gyre_libraries gyre)

@@ -1,7 +1,8 @@
-# gyre_layers(PREFIX LAYER...): each folder below the current one is a layer, an object library PREFIX_<layer> that sees only the headers of its
-# own folder and of those before it in the list, so that a wrong include does not compile (scripts/architecture checks calls too). Folders
-# joined by + are one layer. What a layer sees is made of links: ${CMAKE_BINARY_DIR}/layers/PREFIX_<layer>/<folder>/<header> -> source.
-# Sets PREFIX_layers, the names of the libraries, and PREFIX_objects, their objects.
+# gyre_layers(PREFIX LAYER...): each folder below the current one is a layer: an object library PREFIX_<layer>. It
+# sees only the headers of its own folder and of those before it in the list, so a wrong include does not compile
+# (scripts/architecture checks calls too). Folders joined by + are one layer. What a layer sees is made of links:
+# ${CMAKE_BINARY_DIR}/layers/PREFIX_<layer>/<folder>/<header> -> source. Sets PREFIX_layers, the names of the libraries,
+# and PREFIX_objects, their objects.
 function(gyre_layers prefix)
   set(lower "")
   foreach(layer ${ARGN})

@@ -13,7 +13,8 @@ foreach(header gyre cuda nn)
     DEPENDS ${gyre_pages_py} ${source} ${PROJECT_SOURCE_DIR}/include/gyre/gyre.h ${PROJECT_SOURCE_DIR}/docs/man/examples/${header}.c VERBATIM)
   list(APPEND gyre_manual_stamps ${gyre_manual}/${header}.stamp)
 endforeach()
-# The table is in the program, so the program must run here: not so with sanitizers, nor for another machine without an emulator.
+# The table is in the program, so the program must run here: not so with sanitizers, nor for another machine without an
+# emulator.
 if(NOT GYRE_SANITIZE AND (NOT CMAKE_CROSSCOMPILING OR CMAKE_CROSSCOMPILING_EMULATOR))
   set(settings ${gyre_manual}/gyre/gyre-environment.7)
   add_custom_command(OUTPUT ${gyre_manual}/settings.stamp

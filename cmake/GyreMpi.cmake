@@ -1,5 +1,6 @@
-# The MPI libraries for which bindings/mpi has an interposer: for each that has its compiler wrapper here GYRE_MPICC_<library> and the interface
-# library gyre_mpi_<library>, with its include folders and what is linked; and GYRE_MPIFORT_<library> where it compiles Fortran.
+# The MPI libraries for which bindings/mpi has an interposer: for each that has its compiler wrapper here
+# GYRE_MPICC_<library> and the interface library gyre_mpi_<library>, with its include folders and what is linked; and
+# GYRE_MPIFORT_<library> where it compiles Fortran.
 include_guard(GLOBAL)
 
 # The include folders and libraries of a compiler wrapper, as it prints them.

@@ -1,9 +1,10 @@
-# `cpack -G DEB`: the packages libgyre1, libgyre-nn1, libgyre-dev and gyre-tools, and gyre-mpi-openmpi and gyre-mpi-mpich where
-# those MPI libraries are. Build them with the preset "package", for /usr; scripts/package
-# does, and tests/install/package_test.sh installs them aside and uses them.
+# `cpack -G DEB`: the packages libgyre1, libgyre-nn1, libgyre-dev and gyre-tools, and gyre-mpi-openmpi and
+# gyre-mpi-mpich where those MPI libraries are. Build them with the preset "package", for /usr; scripts/package does,
+# and tests/install/package_test.sh installs them aside and uses them.
 #
-# Libraries are named by SONAME, as Debian wants it, so that two interfaces can be installed side by side: libgyre1 holds libgyre.so.1. Everything
-# that belongs to no interface in particular (headers, the .so links, manual pages) is in libgyre-dev, programs are in gyre-tools.
+# Libraries are named by SONAME, as Debian wants it, so that two interfaces can be installed side by side: libgyre1
+# holds libgyre.so.1. Everything that belongs to no interface in particular (headers, the .so links, manual pages) is in
+# libgyre-dev, programs are in gyre-tools.
 set(gyre_runtime libgyre${GYRE_SOVERSION})
 set(gyre_nn_runtime libgyre-nn${GYRE_SOVERSION})
 set(gyre_packages ${gyre_runtime} ${gyre_nn_runtime} libgyre-dev gyre-tools)

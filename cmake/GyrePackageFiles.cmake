@@ -1,4 +1,5 @@
-# Run by cpack between installing aside and packing: each package gets its licence and the list of changes, and what Debian wants compressed is.
+# Run by cpack between installing aside and packing: each package gets its licence and the list of changes, and what
+# Debian wants compressed is.
 set(source ${CMAKE_CURRENT_LIST_DIR}/..)
 file(READ ${source}/LICENSE licence)
 string(REGEX REPLACE "\n\n" "\n.\n" licence "${licence}")

@@ -4,8 +4,8 @@
  *      \       |       /            which knows one thing: to collect a piece of every rank and
  *          framework                to give all pieces back to each
  *
- * gyre asks for nothing more than this all-gather of bytes, and uses it only while the ranks meet. A real framework calls
- * its own: MPI_Allgather, a store, an actor's mailbox. */
+ * gyre asks for nothing more than this all-gather of bytes, and uses it only while the ranks meet. A real framework
+ * calls its own: MPI_Allgather, a store, an actor's mailbox. */
 #include <gyre/gyre.h>
 #include <stdio.h>
 #include <stdlib.h>

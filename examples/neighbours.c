@@ -8,7 +8,8 @@
  *           └──────────▶│    │ └──────────────▶│
  *             │◀──────────────┘
  *
- * Two sends and two receives stand in a group: they match in any order, so no rank has to think about who sends first. */
+ * Two sends and two receives stand in a group: they match in any order, so the order of the sends does
+ * not matter. */
 #include <gyre/gyre.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* An operation of one's own: gyre-run -n 4 ./operation
  *
- * Gradients are scaled by their largest magnitude, so every rank needs, for each element, the value of largest magnitude
- * with its sign. That is no operation of gyre's; the function below makes it one. */
+ * Gradients are scaled by their largest magnitude, so every rank needs, for each element, the value of largest
+ * magnitude with its sign. That is no operation of gyre's; the function below makes it one. */
 #include <gyre/gyre.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* Communication behind computation: gyre-run -n 4 ./overlap
  *
- * A gradient is computed piece by piece, the last piece first. As soon as a piece is ready its all_reduce starts; while the
- * next one is computed, gyre_progress moves those that are under way. With GYRE_PROGRESS_THREAD=1 they move by themselves,
- * and gyre_progress is not needed. The requests are waited for just before their results are. */
+ * A gradient is computed piece by piece, the last piece first. As soon as a piece is ready its all_reduce starts; while
+ * the next one is computed, gyre_progress moves those that are under way. With GYRE_PROGRESS_THREAD=1 they move by
+ * themselves, and gyre_progress is not needed. The requests are waited for just before their results are. */
 #include <gyre/gyre.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 /* A training strategy of one's own: gyre-run -n 4 ./strategy
  *
- * The majority's signs (signSGD with majority vote; Bernstein et al., 2018): each rank keeps a momentum of its gradients and
- * sends its signs alone, a byte for each parameter; all ranks move each parameter by the rate, the way that most of them
- * point. A strategy is a table of functions that gyre_nn_train calls; from what it says about its state, the training loop
- * makes checkpoints, resumes, and compares the ranks. Here are all parts that one needs: settings, open, close, update,
- * arrays. docs/training.md has the others. */
+ * The majority's signs (signSGD with majority vote; Bernstein et al., 2018): each rank keeps a momentum of its
+ * gradients and sends its signs alone, a byte for each parameter; all ranks move each parameter by the rate, the way
+ * that most of them point. A strategy is a table of functions that gyre_nn_train calls; from what it says about its
+ * state, the training loop makes checkpoints, resumes, and compares the ranks. Here are all parts that one needs:
+ * settings, open, close, update, arrays. docs/training.md has the others. */
 #include <gyre/nn.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* One-sided access: gyre-run -n 4 ./window
  *
- * Each rank exposes a mailbox of one message per rank. It puts a message into its place in every other rank's mailbox and
- * signals that; the targets make no call for it. A signal arrives after everything that its sender has put before, so a
- * rank whose counter shows all signals reads a complete mailbox.
+ * Each rank exposes a mailbox of one message per rank. It puts a message into its place in every other rank's mailbox
+ * and signals that; the targets make no call for it. A signal arrives after everything that its sender has put before,
+ * so a rank whose counter shows all signals reads a complete mailbox.
  *
  * Order of destruction: the window before its memory, the memory before the communicator. */
 #include <gyre/gyre.h>

@@ -1,13 +1,15 @@
 #!/bin/bash
-# What hierarchical all_reduce makes of several ranks on a host: hosts as network namespaces with links of RATE (scripts/hosts; root),
-# in turns
+# What hierarchical all_reduce makes of several ranks on a host: hosts as network namespaces with links of RATE
+# (scripts/hosts; root), in turns
 #   one      one rank on each host                                      what the links give
 #   auto     two ranks on each host, gyre's own choice                  should be the next one
 #   nested   two ranks on each host, hierarchical                       at most 1.1 times `one`
 #   flat     two ranks on each host, a ring that knows nothing of hosts
-# and per size the median ratio to `one` of the same round, with its quartiles. The ranks run before everything else on the machine (chrt),
-# where that is allowed: links of 200 Mbit/s leave the cores mostly idle, and what is asked for is the time on links. The load is printed.
-#   perf/hierarchy.sh [HOSTS [ROUNDS [BUILD]]]         4 hosts, 5 rounds, build/demo; RATE=200mbit SIZES="1M 4M 16M" in the environment
+# and per size the median ratio to `one` of the same round, with its quartiles. The ranks run before everything else on
+# the machine (chrt), where that is allowed: links of 200 Mbit/s leave the cores mostly idle, and what is asked for is
+# the time on links. The load is printed.
+#   perf/hierarchy.sh [HOSTS [ROUNDS [BUILD]]]   4 hosts, 5 rounds, build/demo
+# RATE=200mbit SIZES="1M 4M 16M" in the environment.
 set -euo pipefail
 case ${1:-} in -h | --help) sed -n '2,/^set/{/^set/!s/^# \?//p}' "$0"; exit ;; esac
 cd "$(dirname "$0")/.."

@@ -1,14 +1,17 @@
 #!/bin/bash
-# What gyre makes of shaped links between hosts, beside what iperf3 makes of them: hosts as network namespaces (scripts/hosts; root), one rank
-# each, links of RATE both ways with a shaper's burst of 32 KiB. On the same links, in turns:
+# What gyre makes of shaped links between hosts, beside what iperf3 makes of them: hosts as network namespaces
+# (scripts/hosts; root), one rank each, links of RATE both ways with a shaper's burst of 32 KiB. On the same links, in
+# turns:
 #   pair   iperf3 --bidir between two of the hosts
-#   ring   iperf3 from every host to its right at once, which is what a ring loads the links with: what the cores that play the network let pass
+#   ring   iperf3 from every host to its right at once, as a ring loads the links: the most that the cores let pass
 #   gyre   an all_reduce over all hosts
-# busbw is what each rank sends, and at the same time receives, per second, so it stands beside the mean of iperf3's directions. All run before
-# everything else on the machine (chrt), where that is allowed. Medians over the rounds, with the quartiles; ratios are taken round by round. To be
-# reached: 0.95 of the pair from 4 MiB up. GSO as in scripts/hosts, here 16000: larger packets than the burst are cut one by one, and then it is the
-# machine's cores that are measured (GSO= for that). CPU is how busy they were.
-#   perf/hosts_beside_iperf3.sh [HOSTS [ROUNDS [BUILD]]]         4 hosts, 5 rounds, build/demo; RATE=200mbit SIZES="4M 16M 64M" in the environment
+# busbw is what each rank sends, and at the same time receives, per second, so it stands beside the mean of iperf3's
+# directions. All run before everything else on the machine (chrt), where that is allowed. Medians over the rounds, with
+# the quartiles; ratios are taken round by round. To be reached: 0.95 of the pair from 4 MiB up. GSO as in
+# scripts/hosts, here 16000: larger packets than the burst are cut one by one, and then it is the machine's cores that
+# are measured (GSO= for that). CPU is how busy they were.
+#   perf/hosts_beside_iperf3.sh [HOSTS [ROUNDS [BUILD]]]   4 hosts, 5 rounds, build/demo
+# RATE=200mbit SIZES="4M 16M 64M" in the environment.
 set -euo pipefail
 case ${1:-} in -h | --help) sed -n '2,/^set/{/^set/!s/^# \?//p}' "$0"; exit ;; esac
 cd "$(dirname "$0")/.."
@@ -45,7 +48,7 @@ if [ "${1:-}" = rank ]; then # a rank of scripts/hosts: BUILD ROUNDS WORK SIZES.
         fi
         await "$work/pair.$1"
     }
-    ring() { # ROUND; everybody serves the left and asks the right
+    ring() { # ROUND; every host is a server for its left and a client of its right
         local rank
         timeout 60 "${first[@]}" iperf3 -s -1 >"$work/server.$RANK.$1" &
         client "$work/ring.$RANK.$1" -c "10.77.$(((RANK + 1) % WORLD_SIZE)).1"

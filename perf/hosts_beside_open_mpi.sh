@@ -1,13 +1,14 @@
 #!/bin/bash
-# gyre beside Open MPI over shaped hosts with two ranks each: network namespaces (scripts/hosts; root) with links of RATE both ways. In turns, an
-# all_reduce of float32 by
+# gyre beside Open MPI over shaped hosts with two ranks each: network namespaces (scripts/hosts; root) with links of
+# RATE both ways. In turns, an all_reduce of float32 by
 #   gyre     its own choice, which is hierarchical
 #   tuned    Open MPI with TCP between hosts and shared memory inside them, its component tuned
 #   han      the same with han, its hierarchical component
-# Open MPI is launched as over ssh, but what takes the ssh's place enters a namespace. A call's time is from the latest start to the latest end,
-# results are checked. Medians over the rounds with the quartiles; ratios are taken round by round, to the faster of tuned and han. To be reached: 1.8.
-#   perf/hosts_beside_open_mpi.sh [HOSTS [ROUNDS [BUILD]]]     4 hosts, 5 rounds, build/demo; RATE=200mbit SIZES="1048576 4194304 16777216" in the environment,
-#                                                             and CONGESTION as in scripts/hosts, for both
+# Open MPI is launched as over ssh, but what takes the ssh's place enters a namespace. A call's time is from the latest
+# start to the latest end, results are checked. Medians over the rounds with the quartiles; ratios are taken round by
+# round, to the faster of tuned and han. To be reached: 1.8.
+#   perf/hosts_beside_open_mpi.sh [HOSTS [ROUNDS [BUILD]]]   4 hosts, 5 rounds, build/demo
+# RATE=200mbit SIZES="1048576 4194304 16777216" in the environment, and CONGESTION as in scripts/hosts, for both.
 set -euo pipefail
 case ${1:-} in -h | --help) sed -n '2,/^set/{/^set/!s/^# \?//p}' "$0"; exit ;; esac
 cd "$(dirname "$0")/.."
@@ -28,7 +29,8 @@ if [ "${1:-}" = mpi ]; then # on host 0 of scripts/hosts, where all others only 
     for ((i = 0; i < hosts; i++)); do list+=${list:+,}10.77.$i.1:2; done
     first=(chrt -r 1)
     "${first[@]}" true 2>/dev/null || first=()
-    # What mpirun takes for ssh: an address, then a command. Hosts have names of their own, or Open MPI would think that they are one.
+    # What mpirun takes for ssh: an address, then a command. Hosts have names of their own, or Open MPI would think that
+    # they are one.
     cat >"$work/agent" <<END
 #!/bin/bash
 i=\${1#10.77.}

@@ -1,7 +1,9 @@
 #!/bin/bash
-# What GYRE_INTEGRITY costs: an all_reduce of 8 MiB, and one of 4 bytes, over TCP on loopback between two ranks, with each mode in turn.
-# Round by round the time is divided by that of `off`; medians of these ratios over the rounds, with the quartiles.
-#   perf/integrity.sh [ROUNDS [BUILD]]         7 rounds, build/demo; on a busy machine the ratios are still of use, the absolute figures not
+# What GYRE_INTEGRITY costs: an all_reduce of 8 MiB, and one of 4 bytes, over TCP on loopback between two ranks, with
+# each mode in turn. Round by round the time is divided by that of `off`; medians of these ratios over the rounds, with
+# the quartiles.
+#   perf/integrity.sh [ROUNDS [BUILD]]   7 rounds, build/demo
+# On a busy machine the ratios are still of use, the absolute figures not.
 set -euo pipefail
 case ${1:-} in -h | --help) sed -n '2,/^set/{/^set/!s/^# \?//p}' "$0"; exit ;; esac
 cd "$(dirname "$0")/.."

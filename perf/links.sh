@@ -1,9 +1,11 @@
 #!/bin/bash
-# What a second link per host is worth: an all_reduce over hosts that are network namespaces (scripts/hosts; root), one rank each, with one link of
-# RATE both ways and with LINKS of them (GYRE_INTERFACE), in turns. Prints medians over the rounds with the quartiles, and the ratio of the bandwidths,
-# taken round by round. To be reached with two links: 1.9. Ranks run before everything else on the machine (chrt), where that is allowed; GSO as in
-# scripts/hosts, and as in perf/hosts_beside_iperf3.sh.
-#   perf/links.sh [HOSTS [ROUNDS [BUILD]]]         4 hosts, 5 rounds, build/demo; LINKS=2 RATE=200mbit SIZES="4M 16M" in the environment
+# What a second link per host is worth: an all_reduce over hosts that are network namespaces (scripts/hosts; root), one
+# rank each, with one link of RATE both ways and with LINKS of them (GYRE_INTERFACE), in turns. Prints medians over the
+# rounds with the quartiles, and the ratio of the bandwidths, taken round by round. To be reached with two links: 1.9.
+# Ranks run before everything else on the machine (chrt), where that is allowed; GSO as in scripts/hosts, and as in
+# perf/hosts_beside_iperf3.sh.
+#   perf/links.sh [HOSTS [ROUNDS [BUILD]]]   4 hosts, 5 rounds, build/demo
+# LINKS=2 RATE=200mbit SIZES="4M 16M" in the environment.
 set -euo pipefail
 case ${1:-} in -h | --help) sed -n '2,/^set/{/^set/!s/^# \?//p}' "$0"; exit ;; esac
 cd "$(dirname "$0")/.."

@@ -1,17 +1,19 @@
 #!/bin/bash
-# RDMA beside the device's own tools, beside Open MPI over the same device and beside TCP over the same interface: in one guest with soft-RoCE
-# (tests/rdma/guest), in one run, in turns, medians over the rounds and the ratios of them.
-#   perf/rdma.sh [-q] [-r ROUNDS] [-t SECONDS] [-s BYTES,...] [-c WHO,...] [-m MTU] [-k FILE] [BUILD]      5 rounds, 1500 s, build/demo
+# RDMA beside the device's own tools, beside Open MPI over the same device and beside TCP over the same interface: in
+# one guest with soft-RoCE (tests/rdma/guest), in one run, in turns, medians over the rounds and the ratios of them.
+#   perf/rdma.sh [-q] [-r ROUNDS] [-t SECONDS] [-s BYTES,...] [-c PEER,...] [-m MTU] [-k FILE] [BUILD]
+#     5 rounds, 1500 s, build/demo
 #   perf/rdma.sh -i DEVICE ...         on this machine's own device, without a guest
 #     -q   one round of few calls, to see that it goes
 #     -s   these sizes only    -c   these only: own, device_tools, openmpi, tcp    -k   appends every figure to FILE
-#     -m   of the guest's interface; 9000, as networks for RoCE have it: packets carry 4096 bytes then, and 1024 with 1500. TCP
-#          between two processes of one host has 65536 in any case
-# Times in a guest without KVM are those of an emulated processor: only the ratios mean anything, and only where nothing else runs.
-# Point-to-point: perf/pair.c. perftest: ib_write_lat up to 4 KiB, ib_write_bw from 64 KiB. Open MPI: its ucx path. UCX (1.13) looks at the address in each
-# packet over which two ranks find each other, and takes its kind from the completion's service level, as Mellanox' devices put it
-# there; soft-RoCE does not, every packet of an IPv4 address is dropped, and the ranks wait for ever: UCX_UD_VERBS_ETH_DGID_CHECK=n. Its
-# openib path connects by rdmacm, which Debian's is built without, or by udcm, which is for InfiniBand: "CPCs attempted: udcm".
+#     -m   of the guest's interface; 9000, as networks for RoCE have it: packets carry 4096 bytes then, and 1024 with
+#          1500. TCP between two processes of one host has 65536 in any case
+# Times in a guest without KVM are those of an emulated processor: only the ratios mean anything, and only where nothing
+# else runs. Point-to-point: perf/pair.c. perftest: ib_write_lat up to 4 KiB, ib_write_bw from 64 KiB. Open MPI: its ucx
+# path. UCX (1.13) looks at the address in each packet over which two ranks find each other, and takes its kind from the
+# completion's service level, as Mellanox' devices put it there; soft-RoCE does not, every packet of an IPv4 address is
+# dropped, and the ranks wait for ever: UCX_UD_VERBS_ETH_DGID_CHECK=n. Its openib path connects by rdmacm, which
+# Debian's is built without, or by udcm, which is for InfiniBand: "CPCs attempted: udcm".
 set -euo pipefail
 self=$(realpath "$0")
 usage() { sed -n '2,/^set/{/^set/!s/^# \?//p}' "$self"; }
@@ -96,11 +98,13 @@ device_tools() {
     for bytes in "${sizes[@]}"; do
         if [ "$bytes" -le 4096 ]; then
             read -ra figures <<<"$(perftest ib_write_lat "$bytes" "$calls")"
-            [[ ! ${figures[4]:-} =~ ^[0-9.]+$ ]] || echo "latency $bytes ${figures[4]}" # typical; "inf" where it has not found the clock's rate
+            # typical; "inf" where it has not found the clock's rate
+            [[ ! ${figures[4]:-} =~ ^[0-9.]+$ ]] || echo "latency $bytes ${figures[4]}"
         elif [ "$bytes" -ge 65536 ]; then
             most=$(((16 << 20) / bytes)) # 16 MiB will do
             read -ra figures <<<"$(perftest ib_write_bw "$bytes" "$((most < calls ? most : calls))")"
-            [[ ! ${figures[3]:-} =~ ^[0-9.]+$ ]] || echo "bandwidth $bytes $(awk "BEGIN { print ${figures[3]} * 1.048576 }")" # average, MiB/s
+            # average, MiB/s
+            [[ ! ${figures[3]:-} =~ ^[0-9.]+$ ]] || echo "bandwidth $bytes $(awk "BEGIN { print ${figures[3]} * 1.048576 }")"
         fi
     done
 }

@@ -1,7 +1,8 @@
 #!/bin/bash
-# What gyre makes of TCP on loopback, beside what iperf3 makes of it: an all_reduce of 64 MiB on two ranks and `iperf3 --bidir` take turns, each
-# process on a core of its own. With two ranks busbw is what each rank sends, and at the same time receives, per second, so it stands
-# beside the mean of iperf3's two directions. Medians over the rounds, with the quartiles; the ratio is taken round by round.
+# What gyre makes of TCP on loopback, beside what iperf3 makes of it: an all_reduce of 64 MiB on two ranks and `iperf3
+# --bidir` take turns, each process on a core of its own. With two ranks busbw is what each rank sends, and at the same
+# time receives, per second, so it stands beside the mean of iperf3's two directions. Medians over the rounds, with the
+# quartiles; the ratio is taken round by round.
 #   perf/tcp_beside_iperf3.sh [ROUNDS [BUILD]]         7 rounds, build/demo; nothing else should run
 set -euo pipefail
 case ${1:-} in -h | --help) sed -n '2,/^set/{/^set/!s/^# \?//p}' "$0"; exit ;; esac

@@ -6,8 +6,8 @@ from pathlib import Path
 
 
 def write(path: str | Path, text: str) -> None:
-    """Writes `text` to PATH.new, flushes it and renames it to PATH; a device or a pipe is written itself. Where that fails PATH stays as it
-    was, and the program ends with status 1 and a sentence that names it."""
+    """Writes `text` to PATH.new, flushes it and renames it to PATH; a device or a pipe is written itself. Where that
+    fails PATH stays as it was, and the program ends with status 1 and a sentence that names it."""
     path = Path(path)
     special = path.exists() and not path.is_file()
     target = path if special else path.with_name(path.name + ".new")

@@ -1024,7 +1024,7 @@ GYRE_API gyre_status gyre_comm_shrink(gyre_comm *comm, gyre_comm **comm_p);
  * GYRE_STALL_TIMEOUT (PEER_STALLED). A joining process that goes on later joins again by itself, or its
  * gyre_comm_create is GYRE_EXCLUDED, as grow and shrink are on a member.
  * Errors: [comm], [group]. Where no rank has failed, `comm` stays usable.
- *   GYRE_INVALID_ARGUMENT  comm_p is NULL; on rank 0: newcomers is below 0 or above 64, or seconds is negative or no
+ *   GYRE_INVALID_ARGUMENT  comm_p is NULL; on rank 0: `newcomers` is below 0 or above 64, or seconds is negative or no
  *                          number
  *   GYRE_EXCLUDED          the other ranks took this one for failed
  *   GYRE_PARTITIONED       too few ranks are left on this side

@@ -1,7 +1,11 @@
 /* The CPU's operations for one element type. cpu_table.h includes this file once for float and once for double,
  * and defines
- *   REAL the type, NAME(x) the name of x for this type, GEMM the CBLAS function, FUSED(_mm256) the intrinsic function
- *   that multiplies and adds, EXP, TANH, LOGISTIC, NORMAL of cpu_float.h or libm, LOG and SQRT of libm.
+ *   REAL                          the type
+ *   NAME(x)                       the name of x for this type
+ *   GEMM                          the CBLAS function
+ *   FUSED(_mm256)                 the intrinsic function that multiplies and adds
+ *   EXP, TANH, LOGISTIC, NORMAL   of cpu_float.h or libm
+ *   LOG, SQRT                     of libm
  * The compiler vectorises the loops over elements. Sums of a row use a fixed number of lanes, so that their bits do
  * not depend on the vector width of the machine. */
 

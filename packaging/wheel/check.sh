@@ -1,7 +1,7 @@
 #!/bin/bash
-# check.sh WHEEL PYTHON PIP: installs the wheel into a fresh virtual environment and runs its programs, 4 ranks among them, in a root of its own
-# (root.sh) without compiler and without network. PIP is the folder of the package pip that installs it. It needs the right to make a root: that of
-# the superuser, or user namespaces.
+# check.sh WHEEL PYTHON PIP: installs the wheel into a fresh virtual environment and runs its programs, 4 ranks among
+# them, in a root of its own (root.sh) without compiler and without network. PIP is the folder of the package pip that
+# installs it. It needs the right to make a root: that of the superuser, or user namespaces.
 set -euo pipefail
 wheel=$1 python=$2 pip=$3
 here=$(cd "$(dirname "$0")" && pwd)

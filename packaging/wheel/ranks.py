@@ -1,4 +1,5 @@
-"""The program of a rank in check.sh: an all_reduce without NumPy. Rank 0 prints the version and the path of the library."""
+"""The program of a rank in check.sh: an all_reduce without NumPy. Rank 0 prints the version and the path of the
+library."""
 import array
 import sys
 

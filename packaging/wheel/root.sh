@@ -1,6 +1,7 @@
 #!/bin/bash
-# root.sh ROOT PYTHON: makes in the folder ROOT a file system that holds an interpreter, its standard library, a shell, and the libraries that the
-# manylinux standard expects of every system. It holds no compiler, no header, and none of the libraries that gyre is linked with.
+# root.sh ROOT PYTHON: makes in the folder ROOT a file system that holds an interpreter, its standard library, a shell,
+# and the libraries that the manylinux standard expects of every system. It holds no compiler, no header, and none of
+# the libraries that gyre is linked with.
 set -euo pipefail
 root=$1 python=$2
 

@@ -9,7 +9,8 @@ import tempfile
 
 from libraries import command, transport_environment
 
-ARENA_BYTES = 768 << 20     # stamps of the ranks, and room for the buffers of perf/limits; sparse, so that it costs nothing
+# stamps of the ranks, and room for the buffers of perf/limits; sparse, so that it costs nothing
+ARENA_BYTES = 768 << 20
 NOT_OFFERED = 77
 
 
@@ -29,8 +30,8 @@ def environment(library, variant, transport, ranks, store):
 
 
 def start(words, values, group=0, **more):
-    """In a process group of the launch, to be ended together, but in no session of its own: where the kernel groups tasks by session
-    (sched_autogroup), ranks of different sessions cannot yield to one another."""
+    """In a process group of the launch, to be ended together, but in no session of its own: where the kernel groups
+    tasks by session (sched_autogroup), ranks of different sessions cannot yield to one another."""
     return subprocess.Popen(words, env=values, process_group=group, stdin=subprocess.DEVNULL, text=True, **more)
 
 

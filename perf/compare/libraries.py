@@ -1,6 +1,7 @@
 """What is measured and how it is built and started: one row per library, one variant per setting worth a try.
 
-A variant is a way of running a library; the summary takes the best one at each size, so that every peer stands at its best settings.
+A variant is a way of running a library; the summary takes the best one at each size, so that every peer stands at its
+best settings.
 """
 import os
 from dataclasses import dataclass, field
@@ -25,7 +26,8 @@ class Library:
         return os.path.join(build, "drivers", self.name) if self.source else os.path.join(build, *CMAKE_BUILT[self.name])
 
 
-# As perf/rdma.sh says why: UCX drops packets between IPv4 addresses whose kind the completions of soft-RoCE do not tell.
+# As perf/rdma.sh says why: UCX drops packets between IPv4 addresses whose kind the completions of soft-RoCE do not
+# tell.
 UCX_RDMA = {"UCX_TLS": "rc_v,ud_v,self", "UCX_UD_VERBS_ETH_DGID_CHECK": "n"}
 
 CMAKE_BUILT = {
@@ -34,8 +36,8 @@ CMAKE_BUILT = {
     "limit_shared": ("perf", "limits", "limit-shared"),
 }
 
-# Of private buffers' bound: the tile in KiB and how slots are written and read (perf/limits/pass.h). Each has a place (how far the cores
-# are, how many bytes) where it is the best.
+# Of private buffers' bound: the tile in KiB and how slots are written and read (perf/limits/pass.h). Each has a place
+# (how far the cores are, how many bytes) where it is the best.
 PASSES = ((32, "claim"), (128, "claim"), (512, "plain"), (32, "past"), (128, "past"), (128, "kernel"))
 
 LIBRARIES = (

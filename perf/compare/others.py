@@ -1,5 +1,5 @@
-"""Who else computes: a figure is one of an idle machine only where that is next to nothing. Kernel threads do not count, since what they do
-is mostly the launches' own affair; nor does a process that has ended again between two looks."""
+"""Processor time of other processes: a figure is one of an idle machine only where that time is next to nothing. Kernel
+threads do not count, since they work mostly for the launches; nor does a process that ends between two samples."""
 import os
 
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -28,8 +28,8 @@ def look():
 
 
 def taken(before, after, seconds):
-    """What processes have taken between two looks that are so many seconds apart, in processors: all together, and (share, name and pid) of
-    who took the most. Who has begun meanwhile and still runs counts whole."""
+    """Processors used between two samples that are so many seconds apart: by all processes, and (share, name and pid)
+    of the one that used most. A process that has begun meanwhile and still runs counts whole."""
     shares = {who: (used - before.get(who, (name, 0))[1]) / seconds for who, (name, used) in after.items()}
     if not shares:
         return 0, (0, "")

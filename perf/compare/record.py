@@ -1,10 +1,10 @@
-"""What has been measured, one line per launch, written when it ends: `launches.jsonl` beside the table. A run that is cut keeps what
-it has, and one that resumes makes the launches that are missing; one that does not keeps what was there as `launches.before.jsonl`.
-The first line of every piece says how it was made.
+"""What has been measured, one line per launch, written when it ends: `launches.jsonl` beside the table. A run that
+is cut keeps what it has, and one that resumes makes the launches that are missing; one that does not keeps what
+was there as `launches.before.jsonl`. The first line of every piece says how it was made.
 
     {"piece": {...}}                                                             about(), of `run`
-    {"launch": LABEL, "number": N, "collectives": [...], "library": ..., "version": ..., "rows": [...], "others": [...]}
-    {"failure": TEXT}
+    {"launch": LABEL, "number": N, "collectives": [...], "library": ..., "version": ..., "rows": [...], "others":
+    [...]} {"failure": TEXT}
 """
 import json
 
@@ -13,7 +13,8 @@ import others
 
 class Record:
     def __init__(self, folder, about, peers, resume, again=False):
-        """`again`: launches during which other processes computed are left out, as failed ones are, so that they are made again."""
+        """`again`: launches during which other processes computed are left out, as failed ones are, so that they are
+        made again."""
         self.path = folder / "launches.jsonl"
         self.results = {"about": about, "pieces": [], "peers": peers, "versions": {}, "failures": [], "rows": [], "others": []}
         self.known = {}         # (label, number, collective) -> is it offered?
@@ -27,7 +28,8 @@ class Record:
                 entry = json.loads(line)
             except ValueError:          # cut while it was written
                 continue
-            if "failure" not in entry and not (again and others.disturbed(entry.get("others", (0,)))):     # those are tried again
+            # those are tried again
+            if "failure" not in entry and not (again and others.disturbed(entry.get("others", (0,)))):
                 self.put(entry)
         self.put({"piece": about})
 
@@ -53,7 +55,8 @@ class Record:
             self.results["others"] += [entry["others"]] if "others" in entry else []    # older pieces did not look
 
     def add(self, label, number, collectives, library, version, rows, others):
-        """A launch; without a version where it offers none of these collectives. `others`: what other processes took meanwhile."""
+        """A launch; without a version where it offers none of these collectives. `others`: what other processes took
+        meanwhile."""
         self.put({"launch": label, "number": number, "collectives": collectives, "library": library, "version": version, "rows": rows,
                   "others": others})
 

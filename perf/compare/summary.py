@@ -1,4 +1,5 @@
-"""From the rows of all launches to medians, quartiles, ratios, a table and pictures. Pure functions, except for what writes files."""
+"""From the rows of all launches to medians, quartiles, ratios, a table and pictures. Pure functions, except for what
+writes files."""
 import math
 import subprocess
 from pathlib import Path
@@ -27,22 +28,22 @@ def spread(values):
 
 
 def ends(values):
-    """The least and the greatest but for 3 in 100 at either end, and one at least: a single row that something has disturbed is none of
-    both."""
+    """The least and the greatest but for 3 in 100 at either end, and one at least: a single row that something has
+    disturbed is none of both."""
     ordered = sorted(values)
     aside = max(1, round(0.03 * (len(ordered) - 1)))
     return (ordered[aside], ordered[-1 - aside]) if len(ordered) > 2 * aside else (0, 0)
 
 
 def teller(ranks, cores):
-    """What tells how far the ranks' cores are from each other: (part of a row, in words). Where ranks share cores the barrier has their
-    changes of place in it."""
+    """What tells how far the ranks' cores are from each other: (part of a row, in words). Where ranks share cores the
+    barrier has their changes of place in it."""
     return ("barrier_us", "the harness's barrier") if ranks <= cores else ("line_us", "a line's way from one to the other and back")
 
 
 def placed(rows, cores):
-    """The rows, each with "cores": where a hypervisor has moved the ranks' cores between places that are near each other and far, which
-    is told before each size, "near" or "far", so that no figure is of both; else empty."""
+    """The rows, each with "cores": where a hypervisor has moved the ranks' cores between places that are near each
+    other and far, which is told before each size, "near" or "far", so that no figure is of both; else empty."""
     found = []
     for ranks in sorted({row["ranks"] for row in rows}):
         part, _ = teller(ranks, cores)
@@ -68,7 +69,8 @@ def label_of(row):
 def gather(rows):
     """case -> label -> bytes -> the best variant: {variant, median, low, high, launches, wall, busbw}.
 
-    A figure is the median over launches of the launches' medians; low and high are the quartiles over launches. The rows are placed().
+    A figure is the median over launches of the launches' medians; low and high are the quartiles over launches. The
+    rows are placed().
     """
     samples = {}
     for row in rows:
@@ -88,8 +90,8 @@ def gather(rows):
 
 
 def figures(cases):
-    """The figures as rows {collective, ranks, transport, mode, cores, label, bytes, variant, median, low, high, wall, busbw, medians}: what
-    results.json keeps of the launches; medians are theirs, in order."""
+    """The figures as rows {collective, ranks, transport, mode, cores, label, bytes, variant, median, low, high, wall,
+    busbw, medians}: what results.json keeps of the launches; medians are theirs, in order."""
     found = []
     for case, labels in sorted(cases.items()):
         for label, sizes in sorted(labels.items()):
@@ -101,8 +103,8 @@ def figures(cases):
 
 
 def behind(rows, place, peers, factor):
-    """(library, variant, mode) of the peers and limits whose every figure at this (ranks, transport) is at least `factor` times that of
-    the best of its kind. gyre is no peer."""
+    """(library, variant, mode) of the peers and limits whose every figure at this (ranks, transport) is at least
+    `factor` times that of the best of its kind. gyre is no peer."""
     figures = {}
     for row in rows:
         if (row["ranks"], row["transport"]) == place and row["library"] != "gyre":
@@ -118,8 +120,8 @@ def behind(rows, place, peers, factor):
 
 
 def compare(ours, theirs, of="launches"):
-    """How many times as fast as `theirs` we are: the ratio of medians, and the quartiles of the ratios launch by launch,
-    widened to it where launches were so few or so unlike that they leave it out."""
+    """How many times as fast as `theirs` we are: the ratio of medians, and the quartiles of the ratios launch by
+    launch, widened to it where launches were so few or so unlike that they leave it out."""
     medians = [quantile(list(figure[of].values()), 0.5) for figure in (ours, theirs)]
     pairs = [theirs[of][launch] / value for launch, value in ours[of].items() if launch in theirs[of]]
     ratio = medians[1] / medians[0]
@@ -130,7 +132,8 @@ def compare(ours, theirs, of="launches"):
 
 
 def ratios(cases, peers):
-    """Rows {collective, ranks, transport, mode, cores, memory, bytes, against, median, low, high, wall}; against the best peer and the limit."""
+    """Rows {collective, ranks, transport, mode, cores, memory, bytes, against, median, low, high, wall}; against the
+    best peer and the limit."""
     found = []
     for case, labels in sorted(cases.items()):
         for ours, memory, limit in (("gyre", "private", "limit_private"), ("gyre+mem", "own", "limit_shared")):
@@ -146,7 +149,8 @@ def ratios(cases, peers):
 
 
 def agreement(cases, peers):
-    """How the peers' isolated figures stand to those of a loop like the OSU benchmarks': [(case, label, bytes, isolated / osu)]."""
+    """How the peers' isolated figures stand to those of a loop like the OSU benchmarks': [(case, label, bytes,
+    isolated / osu)]."""
     found = []
     for case, labels in sorted(cases.items()):
         other = cases.get((*case[:3], "osu", case[4]), {}) if case[3] == "isolated" else {}
@@ -198,7 +202,7 @@ def ratio_text(ratio, crowded):
 
 
 def table_of(case, labels, all_ratios, cores):
-    """Markdown: one line per size, one column per library, then what gyre is worth against the best peer and the limit."""
+    """Markdown: one line per size, one column per library, then gyre against the best peer and the limit."""
     crowded = case[1] > cores
     names = sorted(labels, key=lambda name: (not name.startswith("gyre"), name.startswith("limit"), name))
     sizes = sorted({size for figures in labels.values() for size in figures})
@@ -230,8 +234,8 @@ def places(rows, cores):
 
 
 def shared_cores(rows):
-    """What to say where a core's other thread was busy at times. Additions that wait for nothing then take half as long again, and nothing else
-    tells: the clock's frequency is the same."""
+    """What to say where a core's other thread was busy at times. Additions that wait for nothing then take half as long
+    again, and nothing else tells: the clock's frequency is the same."""
     times = [row["work_ns"] for row in rows if row.get("work_ns")]
     low, high = ends(times)
     if high <= SHARED * low:
@@ -291,7 +295,8 @@ def size_tics(least, most):
 
 
 def apart(places, least=APART):
-    """Where labels stand that would stand at `places` (0 to 1): in the same order, at least so far from each other, and moved little."""
+    """Where labels stand that would stand at `places` (0 to 1): in the same order, at least so far from each other, and
+    moved little."""
     order = sorted(range(len(places)), key=lambda i: places[i])
     groups = []         # [sum of the wished places of the first, members]
     for i in order:

@@ -1,9 +1,11 @@
 #!/bin/bash
-# IMB-MPI1 on two ranks, each bound to a core, with the interposer and without it in turns, one call after the other: a line "LIBRARY alone|gyre LAUNCH
-# CALL BYTES MICROSECONDS" per row of IMB's tables (t_avg), on standard output. table.py makes tables of them.
+# IMB-MPI1 on two ranks, each bound to a core, with the interposer and without it in turns, one call after the other: a
+# line "LIBRARY alone|gyre LAUNCH CALL BYTES MICROSECONDS" per row of IMB's tables (t_avg), on standard output. table.py
+# makes tables of them.
 #   perf/mpi/imb.sh [-p SECONDS] BUILD LAUNCHES openmpi=IMB-MPI1 mpich=IMB-MPI1
 #     -p          pause after each program, for the others on a machine in use
-#     IMB-MPI1    a path; built with that library's wrappers (make TARGET=MPI1 CC=mpicc.openmpi CXX=mpicxx.openmpi in src_cpp)
+#     IMB-MPI1    a path; built with that library's wrappers: in src_cpp,
+#                 make TARGET=MPI1 CC=mpicc.openmpi CXX=mpicxx.openmpi
 set -euo pipefail
 case ${1:-} in -h | --help) sed -n '2,/^set/{/^set/!s/^# \?//p}' "$0"; exit ;; esac
 pause=0

@@ -1,5 +1,5 @@
-/* Time of MPI's collective calls, per call and size: one line each on rank 0, "CALL BYTES MICROSECONDS". The time is that of the slowest rank, the
- * least of several rounds. Bytes are those of one block, as in IMB.
+/* Time of MPI's collective calls, per call and size: one line each on rank 0, "CALL BYTES MICROSECONDS". The time is
+ * that of the slowest rank, the least of several rounds. Bytes are those of one block, as in IMB.
  *
  *   loop [CALL...]      default: all calls */
 #include <mpi.h>

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Tables of the lines of imb.sh: the time of the MPI library alone over the time with gyre, of medians over the launches.
+"""Tables of the lines of imb.sh: the time of the MPI library alone over the time with gyre, of medians over the
+launches.
 
     perf/mpi/table.py [FILE...]
 
-A time of 0.00 us, less than IMB prints, counts as 0.005. The geometric mean is over all sizes, 0 bytes included. Exit status 1: a goal is missed."""
+A time of 0.00 us, less than IMB prints, counts as 0.005. The geometric mean is over all sizes, 0 bytes included.
+Exit status 1: a goal is missed."""
 import collections
 import fileinput
 import statistics

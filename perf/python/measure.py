@@ -1,7 +1,7 @@
 """One rank of one launch: times of short calls by gyre or by mpi4py, to standard output of rank 0 as JSON.
 
-Every figure is the median over batches of the time of a call in a batch of calls without a pause, after a barrier. The launcher
-(run) has pinned this process; it says which library by the first argument."""
+Every figure is the median over batches of the time of a call in a batch of calls without a pause, after a barrier. The
+launcher (run) has pinned this process; it says which library by the first argument."""
 import json
 import os
 import statistics

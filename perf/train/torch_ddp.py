@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""One rank of PyTorch with DistributedDataParallel over Gloo, training what gyre-train trains: the weights of a checkpoint,
-the same samples in the same order, the same model, optimiser and rate. Rank 0 prints one JSON object: samples per second of
-training, and the loss of each epoch, which must be gyre's.
+"""One rank of PyTorch with DistributedDataParallel over Gloo, training what gyre-train trains: the weights of a
+checkpoint, the same samples in the same order, the same model, optimiser and rate. Rank 0 prints one JSON object:
+samples per second of training, and the loss of each epoch, which must be gyre's.
 
     RANK=… WORLD_SIZE=… MASTER_ADDR=… MASTER_PORT=… torch_ddp.py NAME CHECKPOINT TEXT digits.csv.gz
 

@@ -1,9 +1,10 @@
-"""One rank of one launch of perf/train/torch_backend: the backend "gyre" of torch.distributed beside Gloo, in the same process.
+"""One rank of one launch of perf/train/torch_backend: the backend "gyre" of torch.distributed beside Gloo, in the same
+process.
 
     RANK=… WORLD_SIZE=… MASTER_ADDR=… MASTER_PORT=… torch_step.py CORE
 
-Batches of calls by one backend and by the other one alternate; a figure is the median over the batches, in microseconds. Rank 0
-prints them as JSON. An idle backend costs the other one nothing: neither spins between calls."""
+Batches of calls by one backend and by the other one alternate; a figure is the median over the batches, in
+microseconds. Rank 0 prints them as JSON. An idle backend costs the other one nothing: neither spins between calls."""
 import json
 import os
 import statistics

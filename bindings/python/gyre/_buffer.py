@@ -149,8 +149,8 @@ def _does_not_convert(what: str, source: Any, kind: str, dtype: DType) -> Invali
 
 
 class Buffer:
-    """`address`, `count` elements of `dtype`, in `nbytes` bytes, of `source`. `what` names the argument in sentences. `kind`
-    is "complex" where each two elements are a complex number, else empty."""
+    """`address`, `count` elements of `dtype`, in `nbytes` bytes, of `source`. `what` names the argument in sentences.
+    `kind` is "complex" where each two elements are a complex number, else empty."""
 
     __slots__ = ("_view", "_held", "_tensor", "source", "address", "nbytes", "dtype", "count", "kind")
 
@@ -190,7 +190,8 @@ class Buffer:
     def _borrow(
         self, what: str, source: Any, writable: bool, dtype: Optional[AnyDType], raw: bool, reason: BaseException
     ) -> None:
-        """What has no buffer protocol for its elements: the bits of an array of ml_dtypes' types, or a tensor by DLPack."""
+        """What has no buffer protocol for its elements: the bits of an array of ml_dtypes' types, or a tensor by
+        DLPack."""
         named = _bits_of(what, source)
         if named is not None:
             bits, kind = named

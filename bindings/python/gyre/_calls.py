@@ -22,8 +22,8 @@ COLLECTIVES = tuple("all_reduce reduce reduce_scatter broadcast all_gather gathe
 
 
 class Call:
-    """A function of libgyre by its name without gyre_, its arguments but the communicator, the buffers it touches; and what
-    the caller has given for the result, None where this rank gets none."""
+    """A function of libgyre by its name without gyre_, its arguments but the communicator, the buffers it touches; and
+    what the caller has given for the result, None where this rank gets none."""
 
     __slots__ = ("name", "arguments", "buffers", "result")
 
@@ -311,7 +311,7 @@ class _Blocks:
         return self.counts[self.rank]
 
     def check(self, what: str, buffer: Buffer) -> None:
-        """Does the buffer hold all the blocks?"""
+        """Raises if the buffer does not hold all the blocks."""
         if buffer.kind == "complex":
             raise InvalidArgument(
                 f"{self.name}: counts of complex numbers are not understood: give views of floats, twice as many"

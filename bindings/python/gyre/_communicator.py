@@ -30,7 +30,8 @@ from ._window import Window
 from ._world import ReduceFunction, UserOp, World, local, numpy_or_none, reduce_callback
 
 _open: "weakref.WeakSet[Communicator]" = weakref.WeakSet()
-_abandoned: List["tuple[Any, World]"] = []  # handles of communicators that could not be destroyed when they were dropped
+# handles of communicators that could not be destroyed when they were dropped
+_abandoned: List["tuple[Any, World]"] = []
 
 
 class Communicator(native.Core, Forms):
@@ -46,7 +47,7 @@ class Communicator(native.Core, Forms):
         self._flights: Set[Flight] = set()
         self._windows: Set[Window] = set()
         self._registered: Set[Registration] = set()
-        self._orphans: Deque[Flight] = deque()  # requests that nobody holds any more
+        self._orphans: Deque[Flight] = deque()  # requests that the program has dropped
         self._pid = os.getpid()
         self.rank: int = lib.gyre_comm_rank(handle)
         self.size: int = lib.gyre_comm_size(handle)
@@ -106,7 +107,7 @@ class Communicator(native.Core, Forms):
             raise error
 
     def _fails_with(self, code: int) -> bool:
-        """Has the world failed with this status?"""
+        """True if the world has failed with this status."""
         return int(lib.gyre_progress(self._handle)) == code
 
     def _has_failed(self) -> bool:
@@ -126,7 +127,7 @@ class Communicator(native.Core, Forms):
         return self._divide(lib.gyre_comm_split, color, key)
 
     def sub(self, ranks: Sequence[int]) -> "Optional[Communicator]":
-        """A communicator of the ranks listed, in that order; None for the others. Collective: all give the same list."""
+        """A communicator of the listed ranks, in that order; None on the others. Collective: all give the same list."""
         listed = [int(rank) for rank in ranks]
         return self._divide(lib.gyre_comm_sub, (ctypes.c_int * len(listed))(*listed), len(listed))
 
@@ -144,13 +145,14 @@ class Communicator(native.Core, Forms):
     def op_create(
         self, func: ReduceFunction, commutative: bool = True, *, numpy: Optional[bool] = None
     ) -> UserOp:
-        """An operation of one's own: func(left, right, result) writes `left op right` to `result`, element by element, as
-        NumPy's functions with two arguments do: op_create(numpy.hypot). It is to be associative up to rounding.
+        """An operation of one's own: func(left, right, result) writes `left op right` to `result`, element by
+        element, as NumPy's functions with two arguments do: op_create(numpy.hypot). It is to be associative up to
+        rounding.
 
-        The three are NumPy arrays, or memoryviews where there is no NumPy or `numpy` is False. They are valid during
-        the call only; `result` may be the memory of `left` or `right`. bfloat16 and 8-bit floats are seen as unsigned
-        integers (float16 too, as memoryview). `func` must not call gyre. If it raises, the world is aborted, and the
-        call raises Aborted with that exception as its cause.
+        The three are NumPy arrays, or memoryviews where there is no NumPy or `numpy` is False. They are valid
+        during the call only; `result` may be the memory of `left` or `right`. bfloat16 and 8-bit floats are seen
+        as unsigned integers (float16 too, as memoryview). `func` must not call gyre. If it raises, the world is
+        aborted, and the call raises Aborted with that exception as its cause.
 
         Every rank makes the same operations in the same order, at most 128. They live as long as the world."""
         module = None if numpy is False else numpy_or_none()
@@ -179,8 +181,8 @@ class Communicator(native.Core, Forms):
         return UserOp(self._world, number.value, "premul_sum")
 
     def mem_alloc(self, nbytes: int) -> Memory:
-        """Memory that every rank of this host has mapped; page-aligned, zeroed. Local, not collective. Freed once nobody
-        looks at it any more; the last communicator of a world cannot be closed before."""
+        """Memory that every rank of this host has mapped; page-aligned, zeroed. Local, not collective. Freed when
+        no view of it is left; the last communicator of a world cannot be closed before."""
         if nbytes < 0:
             raise InvalidArgument(f"mem_alloc: {nbytes} bytes")
         address = ctypes.c_void_p()
@@ -193,8 +195,8 @@ class Communicator(native.Core, Forms):
             self._leave()
 
     def window_create(self, memory: Optional[AnyBuffer]) -> Window:
-        """Exposes `memory` to all ranks of the communicator; None: nothing, but this rank reaches the others'. Sizes may
-        differ. Collective. See Window."""
+        """Exposes `memory` to all ranks of the communicator; None: nothing, but this rank reaches the others'. Sizes
+        may differ. Collective. See Window."""
         return Window(self, memory)
 
     def mem_register(self, memory: AnyBuffer) -> Registration:
@@ -202,7 +204,7 @@ class Communicator(native.Core, Forms):
         return Registration(self, memory)
 
     def set(self, key: str, value: str) -> None:
-        """Attributes: "name" (for dump()), "order", "ends", "algorithm" (these three collective), "timeout" in seconds."""
+        """Attributes: "name" (for dump()), "timeout" in seconds; "order", "ends", "algorithm", which are collective."""
         self._attribute(lib.gyre_comm_set, key, value.encode())
 
     def get(self, key: str) -> str:
@@ -235,8 +237,8 @@ class Communicator(native.Core, Forms):
             self._leave()
 
     def trace(self, func: Optional[TraceFunction]) -> None:
-        """Calls func(event) at the start and the end of every operation of this communicator on this rank; None: no more.
-        It is called inside gyre's calls, in whichever thread drives, and must not call gyre."""
+        """Calls func(event) at the start and the end of every operation of this communicator on this rank; None: no
+        more. It is called inside gyre's calls, in whichever thread drives, and must not call gyre."""
         callback = trace_callback(func)
         self._enter()
         try:
@@ -254,8 +256,8 @@ class Communicator(native.Core, Forms):
             self._leave()
 
     def algorithm(self, collective: str, count: int, dtype: AnyDType) -> str:
-        """The algorithm that would be chosen for this call: "ring", "direct_two_shot", ... Unsupported where one is forced
-        that cannot do it, as the call itself."""
+        """The algorithm that would be chosen for this call: "ring", "direct_two_shot", ... Unsupported where one is
+        forced that cannot do it, as the call itself."""
         self._enter()
         try:
             name = lib.gyre_comm_algorithm(self._handle, collective.encode(), count, dtype_of(dtype))
@@ -307,8 +309,8 @@ class Communicator(native.Core, Forms):
     # ---- going on after a failure ----
 
     def revoke(self) -> None:
-        """Ends all outstanding requests of the world with Revoked, here and on all other ranks; agree() and shrink() still
-        work. After a failure it changes nothing. From any thread; does not block."""
+        """Ends all outstanding requests of the world with Revoked, here and on all other ranks; agree() and shrink()
+        still work. After a failure it changes nothing. From any thread; does not block."""
         with self._life:
             if self._handle is not None:
                 lib.gyre_comm_revoke(self._handle)
@@ -322,8 +324,8 @@ class Communicator(native.Core, Forms):
             self._leave()
 
     def agree(self, bits: int) -> int:
-        """The AND of the 64 bits that all have given who are left: the same on every rank that does not fail. Collective
-        over them, also in a world that has failed."""
+        """The bitwise AND of the 64 bits of all surviving ranks: the same on every rank that does not fail.
+        Collective over the survivors, also in a world that has failed."""
         agreed = ctypes.c_uint64()
         self._enter()
         try:
@@ -333,9 +335,9 @@ class Communicator(native.Core, Forms):
             self._leave()
 
     def shrink(self) -> "Communicator":
-        """A communicator of those who are left, in their order: a world of its own. Collective over them, also in a world
-        that has failed. This one stays to be closed. Operations of one's own are made anew; memory of mem_alloc belongs
-        to the old world. Excluded or Partitioned: the others go on without this rank."""
+        """A communicator of the surviving ranks, in their order: a world of its own. Collective over them, also in a
+        world that has failed. This communicator is still to be closed. User-defined operations are kept; memory of
+        mem_alloc belongs to the old world. Excluded or Partitioned: the others go on without this rank."""
         made = ctypes.c_void_p()
         self._enter()
         try:
@@ -348,10 +350,11 @@ class Communicator(native.Core, Forms):
             self._leave()
 
     def grow(self, newcomers: int = 0, seconds: float = 0.0) -> "Optional[Communicator]":
-        """A communicator of this one's ranks, which keep their numbers, and of processes that called create(join=True): a
-        world of its own. Rank 0 waits until so many are there, at most so long; 0: who stands at its door now. None:
-        nobody has come, and this one goes on; otherwise this one stays to be closed. Collective. Newcomers come to what
-        get("meeting") says on any rank, or to the address where the world first met."""
+        """A communicator of this one's ranks, which keep their numbers, and of processes that called
+        create(join=True): a world of its own. Rank 0 waits for `newcomers` processes, at most `seconds`; 0: for
+        none, it takes the processes that wait now. None if no process has come: then this communicator goes on;
+        otherwise it is still to be closed. Collective. A process joins at the address that get("meeting") gives on
+        any rank, or at the address where the world was bootstrapped."""
         made = ctypes.c_void_p()
         self._enter()
         try:
@@ -365,9 +368,9 @@ class Communicator(native.Core, Forms):
             self._leave()
 
     def close(self) -> None:
-        """Frees the communicator; says goodbye to the others when it is the last of its world. Waits for nobody. Requests
-        under way end with Aborted, and end the world. BufferError while memory of mem_alloc is looked at by somebody
-        and this is the world's last communicator. May be called again."""
+        """Frees the communicator; the last one of a world leaves it in order. Does not wait for other ranks.
+        Requests under way end with Aborted, and abort the world. BufferError if this is the world's last
+        communicator and there are views of memory of mem_alloc. May be called again."""
         if self._handle is None:
             return
         self._enter()
@@ -441,7 +444,7 @@ class Communicator(native.Core, Forms):
 
 @atexit.register
 def _close_all() -> None:
-    """An orderly goodbye of whatever is still open; not of what another thread is inside."""
+    """Closes the open communicators, but those that another thread is using."""
     for comm in list(_open):
         if comm._handle is not None and comm._acquire():
             comm._destroy()

@@ -1,7 +1,8 @@
-"""The compiled module, by which calls are quick; where it is not there, its twin in Python, `_plain`, does the same by ctypes.
+"""The compiled module, by which calls are quick; where it is not there, its twin in Python, `_plain`, does the same by
+ctypes.
 
-It is looked for beside this package, as a wheel has it; beside libgyre.so, in a folder `gyre`, as cmake --install has it; and
-in the build tree that libgyre.so lies in. One of another version is not taken."""
+It is looked for beside this package, as a wheel has it; beside libgyre.so, in a folder `gyre`, as cmake --install has
+it; and in the build tree that libgyre.so lies in. One of another version is not taken."""
 import importlib
 import importlib.util
 import os

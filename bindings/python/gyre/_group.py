@@ -30,13 +30,14 @@ def add(comm: "Communicator", buffers: Tuple["Buffer", ...]) -> None:
 
 
 class group:
-    """`with gyre.group():` the blocking calls in it are started, and the end waits for all and raises the first failure.
+    """`with gyre.group():` the blocking calls in it are started, and the end waits for all and raises the first
+    failure.
 
-    Sends and receives inside match in any order, and one thread may drive several communicators. Groups may be nested:
-    the outermost waits. What is received may be looked at after the end only.
+    Sends and receives inside match in any order, and one thread may drive several communicators. Groups may be
+    nested: the outermost waits. What is received may be looked at after the end only.
 
-    If an exception leaves the block, nobody knows whether the other ranks' calls will ever be matched: the worlds of
-    those calls that were started are aborted, rather than waited for."""
+    If an exception leaves the block, the started calls may never be matched by the other ranks. So their worlds
+    are aborted, and not waited for."""
 
     def __enter__(self) -> "group":
         lib.gyre_group_begin()
@@ -77,7 +78,7 @@ class group:
         """The end of the outermost group; Ctrl-C ends the wait."""
         try:
             native.guard_enter(list(comms))
-        except BaseException:  # it came before the wait: nobody knows how far the calls have come
+        except BaseException:  # before the wait: how far the calls are is unknown
             for comm in comms:
                 comm.abort()
             lib.gyre_group_end()

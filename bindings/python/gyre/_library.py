@@ -1,8 +1,9 @@
 """Finds libgyre.so and declares its functions.
 
-It is looked for in this order: the file that GYRE_LIBRARY names; in this package, as a wheel has it (gyre/lib); beside it, if it
-lies in an installed prefix (PREFIX/lib/.../gyre); what the loader finds (LD_LIBRARY_PATH, ldconfig); beside the gyre-run of PATH. The first
-that exists is loaded, and one that lacks a function of this package is refused with a sentence.
+It is looked for in this order: the file that GYRE_LIBRARY names; in this package, as a wheel has it (gyre/lib); beside
+it, if it lies in an installed prefix (PREFIX/lib/.../gyre); what the loader finds (LD_LIBRARY_PATH, ldconfig); beside
+the gyre-run of PATH. The first that exists is loaded, and one that lacks a function of this package is refused with a
+sentence.
 
 Every call releases the interpreter's lock while it is inside the library.
 """
@@ -141,7 +142,8 @@ def _in_folders(folders: Iterator[Path]) -> Iterator[str]:
 
 
 def _beside_package() -> Iterator[Path]:
-    """The package's own; PREFIX/lib and PREFIX/lib/x86_64-linux-gnu, for a package that lies somewhere below PREFIX/lib."""
+    """The package's own; PREFIX/lib and PREFIX/lib/x86_64-linux-gnu, for a package that lies somewhere below
+    PREFIX/lib."""
     yield Path(__file__).resolve().parent / "lib"
     for parent in Path(__file__).resolve().parents:
         if parent.name in ("lib", "lib64"):

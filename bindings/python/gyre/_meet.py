@@ -1,5 +1,6 @@
-"""The meeting of a world, which Ctrl-C ends: in the main thread another one meets, as libgyre's call comes back only when all
-are there. An exchange is called in the caller's thread, as frameworks want it, and Ctrl-C waits for its end."""
+"""The bootstrap of a world, which Ctrl-C ends. libgyre's call returns only when all ranks are there, so the main thread
+runs it in another thread and waits. A framework's exchange is called in the caller's thread, as frameworks want it, and
+Ctrl-C waits for its end."""
 import ctypes
 import threading
 from typing import Any, Optional, Tuple
@@ -20,7 +21,7 @@ def _create(config: Config) -> Tuple[int, Optional[int], str]:
 
 
 class _Meeting:
-    """One meeting in a thread of its own. Nobody may want what comes of it any more."""
+    """One bootstrap in a thread of its own. Its result is discarded if the caller has left."""
 
     def __init__(self, config: Config) -> None:
         self.config = config

@@ -1,6 +1,6 @@
-"""Memory of gyre_mem_alloc: mapped by every rank of the host, and freed when nobody looks at it any more.
+"""Memory of gyre_mem_alloc: mapped by every rank of the host, and freed when no view of it is left.
 
-Everything that looks at it (memoryviews, NumPy arrays) holds one ctypes array, which holds the communicator. When the
+Every view (memoryviews, NumPy arrays) holds one ctypes array, which holds the communicator. When the
 array goes, the address is noted, and the next call on the world frees it: finalisers never call libgyre."""
 import ctypes
 import weakref
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 class Memory:
-    """A block of memory; page-aligned, zeroed. Any call takes it as a buffer of bytes; `view` is a memoryview of it, and
-    numpy.asarray(memory) or memory.array("float32") are arrays that keep it alive."""
+    """A block of memory; page-aligned, zeroed. Any call takes it as a buffer of bytes; `view` is a memoryview of it,
+    and numpy.asarray(memory) or memory.array("float32") are arrays that keep it alive."""
 
     def __init__(self, comm: "Communicator", address: int, nbytes: int) -> None:
         base: Any = (ctypes.c_uint8 * nbytes).from_address(address)
@@ -53,8 +53,8 @@ class Memory:
         return numpy.frombuffer(self.view, dtype=dtype, count=-1 if count is None else count)
 
     def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> Any:
-        """For NumPy where it does not find __buffer__. NumPy 2 says whether to copy, and takes what it gets; NumPy 1 copies
-        by itself."""
+        """For NumPy where it does not find __buffer__. NumPy 2 says whether to copy, and takes what it gets; NumPy 1
+        copies by itself."""
         plain = self.array()
         if dtype is None or plain.dtype == dtype:
             return plain.copy() if copy else plain
@@ -78,7 +78,7 @@ class Memory:
 
 
 class Registration:
-    """Memory that gyre knows of beforehand; held until close(), or until the communicator is closed. A context manager."""
+    """Memory registered with gyre; held until close(), or until the communicator is closed. A context manager."""
 
     def __init__(self, comm: "Communicator", memory: Any) -> None:
         """Not to be called: see Communicator.mem_register."""
@@ -103,8 +103,8 @@ class Registration:
         self._buffer.release()
 
     def _end_with(self, handle: Optional[int]) -> None:
-        """The communicator is about to go. Its world may go on, and knows the memory until it is told: where it cannot be,
-        the memory is held as long as the world."""
+        """The communicator is about to go. Its world may go on, and knows the memory until it is told: where it
+        cannot be, the memory is held as long as the world."""
         if lib.gyre_mem_deregister(handle, self._buffer.address) == Status.SUCCESS:
             self._let_go()
         else:

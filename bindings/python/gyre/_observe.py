@@ -13,8 +13,8 @@ from ._world import local
 
 @dataclass(frozen=True)
 class RankPlace:
-    """Where a rank is. `host`: numbered from 0 by the lowest rank there, of `hosts`; `local`: its place among the `locals`
-    ranks of its host; `transport`: what carries messages to it."""
+    """Where a rank is. `host`: numbered from 0 by the lowest rank there, of `hosts`; `local`: its place among the
+    `locals` ranks of its host; `transport`: what carries messages to it."""
 
     world_rank: int
     host: int
@@ -54,8 +54,8 @@ class Counters:
 
 @dataclass(frozen=True)
 class TraceEvent:
-    """An operation starts or has ended. `op`: an Op, or the number of an operation of one's own; times are nanoseconds of
-    time.monotonic_ns()."""
+    """An operation starts or has ended. `op`: an Op, or the number of an operation of one's own; times are
+    nanoseconds of time.monotonic_ns()."""
 
     ended: bool
     status: int
@@ -189,8 +189,8 @@ _log_callbacks: List[Any] = []  # libgyre may be inside the one before when anot
 
 
 def log_set(func: Optional[LogFunction]) -> None:
-    """Lines of gyre's log go to func(level, line) instead of standard error; None: back to it. For the whole process, and
-    called in any thread. Levels: 0 error, 1 warn, 2 info, 3 debug; GYRE_LOG says which there are."""
+    """Lines of gyre's log go to func(level, line) instead of standard error; None: back to it. For the whole
+    process, and called in any thread. Levels: 0 error, 1 warn, 2 info, 3 debug; GYRE_LOG says which there are."""
     if func is None:
         lib.gyre_log_set(LOG(0), None)
         return

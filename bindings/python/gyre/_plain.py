@@ -1,5 +1,5 @@
-"""The twin of the compiled module, for where that is not there: the same names, by ctypes. Calls take several times as long,
-and Ctrl-C ends a wait when the wait is over."""
+"""The twin of the compiled module, for where that is not there: the same names, by ctypes. Calls take several times as
+long, and Ctrl-C ends a wait when the wait is over."""
 import ctypes
 import threading
 from typing import Any, Deque, Dict, List, NoReturn, Optional, Set, Tuple

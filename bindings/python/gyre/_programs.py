@@ -1,4 +1,5 @@
-"""The console scripts of the wheel. Each replaces the interpreter by the program of that name in the package's folder bin."""
+"""The console scripts of the wheel. Each replaces the interpreter by the program of that name in the package's
+folder bin."""
 import os
 import sys
 from pathlib import Path

@@ -136,11 +136,11 @@ class Request(native.Request, Completion):
 
     @property
     def done(self) -> bool:
-        """Is it known to be complete? Makes no progress: test() does."""
+        """True if it is known to be complete. Makes no progress: test() does."""
         return not self._flight.busy
 
     def __await__(self) -> Generator[Any, None, None]:
-        """The event loop moves it: looked at on every turn at first, then in growing pauses of at most a millisecond."""
+        """The event loop tests it: on every iteration at first, then at growing intervals of at most a millisecond."""
         return self._poll().__await__()
 
     async def _poll(self) -> None:

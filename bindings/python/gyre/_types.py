@@ -79,7 +79,7 @@ OP_ALIASES = {
 
 
 class Status(IntEnum):
-    """What a call of libgyre returns. Below 20 the call is at fault, below 40 this process, else a peer or the world."""
+    """What libgyre's calls return. Below 20 the call is at fault, below 40 this process, else a peer or the world."""
 
     SUCCESS = 0
     IN_PROGRESS = 1

@@ -17,7 +17,8 @@ class Window:
     """As Communicator.window_create gives it. A context manager: leaving it closes, which is collective.
 
     Offsets are in bytes from the beginning of the target's memory. Memory of mem_alloc is reached directly by other
-    processes of the same host; anything else while its owner is inside gyre, or at any time with GYRE_PROGRESS_THREAD=1."""
+    processes of the same host; anything else while its owner is inside gyre, or at any time with
+    GYRE_PROGRESS_THREAD=1."""
 
     SIGNALS = 32
 
@@ -103,9 +104,9 @@ class Window:
         self._call(lib.gyre_window_wait, _index(index), value)
 
     def close(self) -> None:
-        """Collective, blocking. Not needed after the communicator's close(). May be called again. After an error `closed`
-        tells whether the window is gone: it is there as before, and its memory held, where the call was refused at once,
-        as inside a group."""
+        """Collective, blocking. Not needed after the communicator's close(). May be called again. After an error
+        `closed` tells whether the window is gone: it is there as before, and its memory held, where the call was
+        refused at once, as inside a group."""
         if self.closed:
             return
         self._comm._enter()
@@ -118,7 +119,7 @@ class Window:
             self._comm._leave()
 
     def _refused(self, code: int) -> bool:
-        """Has gyre_window_destroy left the window as it was? gyre.h says when."""
+        """True if gyre_window_destroy has left the window as it was; gyre.h says when."""
         if code == Status.UNSUPPORTED:
             return not self._comm._has_failed()
         return code == Status.FORKED or (code != Status.SUCCESS and native.grouped() > 0)

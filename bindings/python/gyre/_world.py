@@ -1,8 +1,8 @@
 """What all communicators of one world share on this side: its open communicators, its memory, its own operations.
 
-Operations of one's own are Python callables that libgyre calls while it holds its lock and this thread the interpreter's.
-They must not call gyre; `calling` is true meanwhile, and every call of this package looks at it. One that raises cannot
-give a result: it aborts the world, and the exception is kept for whoever called.
+Operations of one's own are Python callables that libgyre calls while it holds its lock and this thread the
+interpreter's. They must not call gyre; `calling` is true meanwhile, and every call of this package looks at it. One
+that raises cannot give a result: it aborts the world, and the caller's call raises with the exception as its cause.
 """
 import ctypes
 import weakref

@@ -60,7 +60,7 @@ static int natural(const char *format, Py_ssize_t bytes, bool *bits_p, bool *com
     }
 }
 
-/* May elements of `has` bytes each be named `wanted`? */
+/* True if elements of `has` bytes each may be named `wanted`. */
 static bool may_be_named(int wanted, int dtype, bool bits, Py_ssize_t has, Py_ssize_t whole)
 {
     Py_ssize_t size = (Py_ssize_t)size_of(wanted);

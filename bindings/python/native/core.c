@@ -6,8 +6,8 @@
 
 #include <time.h>
 
-/* A request of so few bytes is over within microseconds where its peers are there, and is looked at for so long before the
- * wait for it is guarded. Longer ones are moved by gyre_wait alone, which takes turns with the other ranks. */
+/* A request of so few bytes is over within microseconds where its peers are there, and is looked at for so long before
+ * the wait for it is guarded. Longer ones are moved by gyre_wait alone, which takes turns with the other ranks. */
 enum { SHORT_BYTES = 64 << 10, MOMENT_NS = 20000, LOOKS = 32 };
 
 static bool is_empty(PyObject *container)

@@ -12,7 +12,7 @@ struct gypy_core {
     bool inside;                     /* a thread is inside; changed with Python's lock held */
     int rank, size;
     PyObject *flights; /* set of the requests that libgyre knows */
-    PyObject *orphans; /* deque of those that nobody holds any more */
+    PyObject *orphans; /* deque of those that the program has dropped */
     PyObject *unused;  /* deque of memory that is to be freed */
 };
 

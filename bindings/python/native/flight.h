@@ -23,7 +23,8 @@ struct gypy_flight *gypy_flight_new(struct gypy_core *core, struct gypy_call *ca
 /* libgyre does not know it any more: gives the buffers back. Keeps an exception that is there. */
 void gypy_flight_let_go(struct gypy_flight *flight);
 
-/* It is complete, with this status, which need not be success. False with an exception where the package could not be told. */
+/* It is complete, with this status, which need not be success. False with an exception where the package could not be
+ * told. */
 bool gypy_flight_end(struct gypy_flight *flight, gyre_status status);
 
 #endif

@@ -50,8 +50,8 @@ static bool start_watching(void)
     return started;
 }
 
-/* A forked child has no thread but the one that forked, which may have done so in an operation of the program's own, and
- * so inside a wait that its parent guards. */
+/* A forked child has no thread but the one that forked, which may have done so in an operation of the program's own,
+ * and so inside a wait that its parent guards. */
 static void begin_anew(void)
 {
     pthread_mutex_init(&guard.mutex, NULL);
@@ -80,7 +80,7 @@ static void on_interrupt(int number, siginfo_t *info, void *context)
     errno = saved;
 }
 
-/* Does Python raise KeyboardInterrupt? −1 with an exception. */
+/* 1 if Python raises KeyboardInterrupt, else 0; −1 with an exception. */
 static int raises_interrupt(void)
 {
     PyObject *handler = PyObject_CallFunction(gypy_package.get_handler, "i", SIGINT);

@@ -1,10 +1,10 @@
-/* Ctrl-C while the main thread waits inside libgyre: the world is aborted, so that the wait ends and the other ranks are
- * told, and the caller raises KeyboardInterrupt.
+/* Ctrl-C while the main thread waits inside libgyre: the world is aborted, so that the wait ends and the other ranks
+ * are told, and the caller raises KeyboardInterrupt.
  *
- * Python runs handlers of signals in the main thread, which is inside gyre_wait and comes back only when the wait is over.
- * So a guarded wait puts a handler of its own before Python's: it calls that one, which notes the signal, and wakes a
- * thread, which aborts the communicators that are being waited for. Where the program has a handler of its own for SIGINT
- * nothing is guarded, since only that handler knows what is to happen: it runs when the wait is over. */
+ * Python runs handlers of signals in the main thread, which is inside gyre_wait and comes back only when the wait is
+ * over. So a guarded wait puts a handler of its own before Python's: it calls that one, which notes the signal, and
+ * wakes a thread, which aborts the communicators that are being waited for. Where the program has a handler of its own
+ * for SIGINT nothing is guarded, since only that handler knows what is to happen: it runs when the wait is over. */
 #ifndef GYRE_PYTHON_INTERRUPT_H
 #define GYRE_PYTHON_INTERRUPT_H
 

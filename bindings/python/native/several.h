@@ -8,7 +8,8 @@
 PyObject *gypy_several_guard_enter(PyObject *module, PyObject *comms);
 PyObject *gypy_several_guard_leave(PyObject *module, PyObject *nothing);
 
-/* wait_any(list of flights) waits for one of them: (index, status). The caller is inside calls of their communicators. */
+/* wait_any(list of flights) waits for one of them: (index, status). The caller is inside calls of their
+ * communicators. */
 PyObject *gypy_several_wait_any(PyObject *module, PyObject *flights);
 
 #endif

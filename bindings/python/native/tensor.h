@@ -25,11 +25,11 @@ size_t gypy_tensor_elements(const struct gypy_tensor *tensor);
 /* The number of gyre's element type, or −1; *parts_p is 2 for a complex number, which is two elements, and else 1. */
 int gypy_tensor_dtype(const struct gypy_tensor *tensor, size_t *parts_p);
 
-/* Can the processor reach it? */
+/* True if the processor can access it. */
 bool gypy_tensor_is_on_host(const struct gypy_tensor *tensor);
 
-/* Of Python: tensor(source) gives (capsule, address, elements, dtype, parts, bits, code, readonly, contiguous, on host),
- * as the package's own path wants it. The tensor is held as long as the capsule. */
+/* Of Python: tensor(source) gives (capsule, address, elements, dtype, parts, bits, code, readonly, contiguous, on
+ * host), as the package's own path wants it. The tensor is held as long as the capsule. */
 PyObject *gypy_tensor_describe(PyObject *module, PyObject *source);
 
 #endif

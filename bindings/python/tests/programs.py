@@ -154,7 +154,7 @@ def fork(comm: gyre.Communicator) -> None:
 
 
 def left_open(comm: gyre.Communicator) -> None:
-    """Rank 0 ends without close(): a goodbye, and no death."""
+    """Rank 0 ends without close(): it leaves in order, which is no failure."""
     if comm.rank == 0:
         comm.send(b"x", 1)
     else:
@@ -213,7 +213,7 @@ def barriers(comm: gyre.Communicator) -> None:
 
 
 def group_raises(comm: gyre.Communicator) -> None:
-    """Nobody waits for a group that an exception has left; the others are told."""
+    """A group that an exception has left is not waited for; the other ranks are told."""
     if comm.rank == 0:
         comm.barrier()
         try:
@@ -371,7 +371,7 @@ def two_worlds(comm: gyre.Communicator) -> None:
         check("another world" in str(reason))
     else:
         raise AssertionError("an operation of another world")
-    other.barrier()  # everybody has got what was asked for so far
+    other.barrier()  # all earlier requests are complete on every rank
     if comm.rank == 0:
         comm.abort()
     failure(gyre.Aborted, lambda: gyre.wait_all([other.all_reduce_start(y), comm.all_reduce_start(x)]))

@@ -43,7 +43,7 @@ class Native(unittest.TestCase):
         return found
 
     def test_stub(self) -> None:
-        """It names all that is there and nothing else, with a text for each; calls are typed by the package's own path."""
+        """It names all that is there and nothing else, with a text for each. The package's own path types the calls."""
         there = {name for name in dir(native) if not name.startswith("__")} | {"__version__"}
         stub = self.names(STUB.body)
         self.assertEqual(set(stub), there)

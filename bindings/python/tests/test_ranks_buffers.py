@@ -1,4 +1,4 @@
-"""What a buffer may be, what it may not, and who holds it."""
+"""What a buffer may be, what it may not, and which object keeps it alive."""
 import array
 import ctypes
 import gc
@@ -170,7 +170,7 @@ class Buffers(RankTest):
         x.extend(b"resized")
 
     def test_buffers_dropped_early(self) -> None:
-        """Nobody holds the arrays but the requests; then nobody holds the requests either."""
+        """Only the requests hold the arrays; then the requests are dropped, too."""
         arrays = [numpy.full(50_000, self.rank + number, "float64") for number in range(4)]
         seen = [weakref.ref(x) for x in arrays]
         requests = [self.comm.all_reduce_start(x, x) for x in arrays]

@@ -318,7 +318,7 @@ class Collectives(RankTest):
                 held.extend(b"resized")
             self.comm.recv(bytearray(8), self.rank)
             for other in others:
-                self.comm.send(data(self.rank, 100), other)  # the buffers are nobody else's: the group keeps them
+                self.comm.send(data(self.rank, 100), other)  # only the group keeps the buffers alive
             with gyre.group():
                 for other in reversed(others):
                     self.comm.recv(received[other], other)

@@ -137,7 +137,7 @@ class Requests(RankTest):
         asyncio.run(run())
 
     def reduced(self, times: int) -> bool:
-        """Has any rank called the operation, where there is something to reduce? Leaves of a tree do not."""
+        """True if any rank has called the operation, where there is something to reduce. Leaves of a tree do not."""
         calls = numpy.array([float(times)])
         self.comm.all_reduce(calls)
         return bool(calls[0] > 0) == (self.size > 1)

@@ -1,4 +1,5 @@
-"""Whole worlds from meeting to end, a process per rank: deaths, errors, ways to meet. Runs the programs of programs.py."""
+"""Whole worlds from bootstrap to end, a process per rank: deaths, errors, ways to bootstrap. The programs are those
+of programs.py."""
 import os
 import signal
 import socket
@@ -139,7 +140,7 @@ class Worlds(unittest.TestCase):
 
 
 class OneProcess(unittest.TestCase):
-    """What needs no other rank: a line of Python in a process of its own, since settings are read when a world is made."""
+    """Needs no other rank: a line of Python in a process of its own, since settings are read when a world is made."""
 
     def run_code(self, code: str, **more: str) -> str:
         done = subprocess.run(

@@ -23,7 +23,8 @@ def meeting() -> Tuple[dist.Store, int, int]:
 
 
 class GroupTest(unittest.TestCase):
-    """Every rank runs the same tests in the same order, in the group of all ranks (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT)."""
+    """Every rank runs the same tests in the same order, in the group of all ranks (RANK, WORLD_SIZE, MASTER_ADDR,
+    MASTER_PORT)."""
 
     rank: int
     size: int

@@ -1,4 +1,5 @@
-"""How torch trains with several ranks: each function of MEANS trains the same small model by one of its means and returns the losses of this rank."""
+"""How torch trains with several ranks: each function of MEANS trains the same small model by one of its means and
+returns the losses of this rank."""
 import contextlib
 import tempfile
 from typing import Any, Callable, Dict, List
@@ -110,7 +111,8 @@ def hooked(name: str) -> List[float]:
 
 
 def power_sgd() -> List[float]:
-    """In one bucket: this hook calls collectives in callbacks of futures, whose order among buckets is that of their ends."""
+    """In one bucket: this hook calls collectives in callbacks of futures, whose order among buckets is that of their
+    ends."""
     from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
 
     network = parallel(bucket_cap_mb=25)

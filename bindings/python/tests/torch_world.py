@@ -26,7 +26,8 @@ def check_sum() -> None:
 
 
 def environment() -> None:
-    """TCPStore by MASTER_ADDR and MASTER_PORT; under torchrun, whose agent keeps the store, a second group after the first."""
+    """TCPStore by MASTER_ADDR and MASTER_PORT; under torchrun, whose agent keeps the store, a second group after the
+    first."""
     for _ in range(2 if "TORCHELASTIC_RUN_ID" in os.environ else 1):
         dist.init_process_group("cpu:gyre")
         check_sum()
@@ -64,7 +65,7 @@ def threads() -> None:
 
 
 def timeout() -> None:
-    """A wait with a limit raises and leaves the operation under way; a monitored barrier names who is late."""
+    """A wait with a limit raises and leaves the operation under way; a monitored barrier names the late rank."""
     rank, size = rank_and_size()
     dist.init_process_group("gyre", init_method=f"file://{sys.argv[2]}", rank=rank, world_size=size)
     x = torch.ones(2)
@@ -145,7 +146,8 @@ def death() -> None:
 
 
 def restarted() -> None:
-    """Under torchrun --max-restarts: rank 1 of the first attempt fails in the middle of training, the second attempt ends well."""
+    """Under torchrun --max-restarts: rank 1 of the first attempt fails in the middle of training, the second attempt
+    ends well."""
     attempt = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
     dist.init_process_group("gyre")
     trained = network()

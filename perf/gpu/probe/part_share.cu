@@ -133,7 +133,7 @@ void part_share(int me)
     meet(4);
 }
 
-/* Do stream memory operations work on words in device memory of the other process (legacy IPC)? */
+/* Tests whether stream memory operations work on words in device memory of the other process (legacy IPC). */
 void part_ipc_words(int me)
 {
     begin_device();

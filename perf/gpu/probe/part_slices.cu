@@ -1,4 +1,5 @@
-/* Does a stream that waits for a value, or a kernel that spins, take time slices from another process on the device? */
+/* Measures whether a stream that waits for a value, or a kernel that spins, takes time slices from another process on
+ * the device. */
 #include "probe.h"
 
 #include <unistd.h>

@@ -1,10 +1,10 @@
 """The backend "gyre" of torch.distributed, for tensors in the memory of the host.
 
-    import gyre.torch                                   # torch 2.15 and later find the backend of an installed package without it
-    torch.distributed.init_process_group("gyre")        # or "cpu:gyre,cuda:nccl"
+    import gyre.torch                                # torch 2.15 and later find an installed package without it
+    torch.distributed.init_process_group("gyre")     # or "cpu:gyre,cuda:nccl"
 
-The backend is a subclass of c10d::Backend in C++. It is compiled when the first group is made, against the torch that is installed, and kept in
-~/.cache/gyre (TORCH_GYRE_CACHE); this needs a C++ compiler (CXX) and Python's headers.
+The backend is a subclass of c10d::Backend in C++. It is compiled when the first group is made, against the torch that
+is installed, and kept in ~/.cache/gyre (TORCH_GYRE_CACHE); this needs a C++ compiler (CXX) and Python's headers.
 """
 import atexit
 import datetime

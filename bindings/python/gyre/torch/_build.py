@@ -1,4 +1,5 @@
-"""Compiles the extension against the torch that is installed, once for each version of it and of the sources, and loads it."""
+"""Compiles the extension against the torch that is installed, once for each version of it and of the sources, and loads
+it."""
 import fcntl
 import hashlib
 import importlib.util
@@ -21,7 +22,7 @@ NAME = "gyre.torch._backend"
 
 
 def _headers() -> Path:
-    """The folder that holds gyre/gyre.h: that of the wheel, of the source tree, or of the prefix in which libgyre lies."""
+    """The folder that holds gyre/gyre.h: of the wheel, of the source tree, or of the prefix in which libgyre lies."""
     package = Path(__file__).resolve().parents[1]
     found = [package / "include", package.parents[2] / "include"]
     found += [folder / "include" for folder in Path(library_path()).resolve().parents]

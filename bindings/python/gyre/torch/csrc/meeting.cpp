@@ -1,6 +1,6 @@
-// Rank 0 draws the job's secret and puts it into the store, so that who reaches the store is who may join. gyre's
-// exchanges of bytes are keys of the store: one for each exchange and rank. A store may serve several worlds of the
-// same name, one after the other, as when a program calls init_process_group again; a counter tells them apart.
+// Rank 0 draws the job's secret and puts it into the store, so that a process may join if it can reach the store.
+// gyre's exchanges of bytes are keys of the store: one for each exchange and rank. A store may serve several worlds of
+// the same name, one after the other, as when a program calls init_process_group again; a counter tells them apart.
 #include "meeting.hpp"
 
 #include <sys/random.h>

@@ -41,7 +41,7 @@ class Messages
     // Moves what is under way.
     void advance(gyre_comm *comm);
 
-    // Whether a header is waited for, which nobody may send: a receive from any rank waits for one of each.
+    // True if a header is waited for, which may never be sent: a receive from any rank waits for one of each rank.
     bool waits() const { return headers_ > 0; }
 
     // Tells the ranks whose headers are waited for that this one will receive no more.
@@ -65,7 +65,7 @@ class Messages
         Header header;
         at::Tensor memory;             // the receive's tensor, or memory of its own
         gyre_request *request;         // NULL: it is there
-        c10::intrusive_ptr<Work> work; // null: nobody has asked for it
+        c10::intrusive_ptr<Work> work; // null: no receive has asked for it
         at::Tensor copy_to;            // undefined: `memory` is the receive's
         bool unread;                   // no receive has been found for it yet
     };

@@ -52,7 +52,7 @@ class Work : public c10d::Work
     // Tests the requests. True: the operation has ended, and this call has found it. Under the world's lock.
     bool advance(const gyre_comm *comm);
 
-    // Tells those who wait for the future; once, without the lock, after advance() was true.
+    // Completes the future; called once, without the lock, after advance() was true.
     void conclude();
 
     void end_in_callback();

@@ -3,8 +3,8 @@
 // while it waits.
 //
 // Operations are moved by the threads that call: each start and each test moves all of them. A future has to complete
-// while nobody calls: the first one that is asked for before its operation has ended starts a thread, which tests while
-// operations with futures are under way and nobody else waits.
+// also if no thread calls. So the first future that is asked for before its operation has ended starts a thread. It
+// tests while operations with futures are under way and no other thread waits.
 #pragma once
 
 #include <atomic>
@@ -72,7 +72,7 @@ class World : public std::enable_shared_from_this<World>
     // For how long a rank may be late in the calls to come.
     void set_timeout(std::chrono::milliseconds timeout);
 
-    // Ends all operations with an error, here and on the other ranks. Waits for nobody.
+    // Ends all operations with an error, here and on the other ranks. Does not wait.
     void abort();
 
     // Ends the world: leaves it in order, and joins the thread. What is under way ends with an error.
