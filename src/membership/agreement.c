@@ -65,15 +65,15 @@ struct gy_agreement *gy_agreement_make(struct gy_overlay *overlay, const struct 
  * forgotten. */
 static void call(struct gy_agreement *agreement, struct gy_instance *instance, int rank, int64_t now)
 {
-    struct gy_tree_position *position = &instance->positions[rank];
-    bool comes = instance->input.kind != GY_AGREEMENT_UNIFORM || position->entered;
-    int64_t last = comes && position->called == 0 ? instance->began : position->called;
+    struct gy_agreement_peer *peer = &instance->peers[rank];
+    bool comes = instance->input.kind != GY_AGREEMENT_UNIFORM || peer->entered;
+    int64_t last = comes && peer->called == 0 ? instance->began : peer->called;
 
     if (now - last < gy_instance_beat_interval(agreement) || !gy_overlay_reach(agreement->overlay, rank))
         return;
     if (gy_instance_send(agreement, instance, comes ? GY_AGREEMENT_ASK : GY_AGREEMENT_BEAT, rank,
                          agreement->world->rank, NULL))
-        position->called = now;
+        peer->called = now;
 }
 
 /* True if every live member has joined this coordinator, or has accepted its proposal. Members that have not are
@@ -84,10 +84,10 @@ static bool all_have(struct gy_agreement *agreement, struct gy_instance *instanc
 
     for (int i = 0; i < instance->count; i++) {
         int rank = instance->members[i];
-        const struct gy_tree_position *position = &instance->positions[rank];
+        const struct gy_agreement_peer *peer = &instance->peers[rank];
 
         if (rank == agreement->world->rank || !gy_instance_is_alive(agreement, rank) ||
-            (accepted ? position->accepted : position->joined))
+            (accepted ? peer->accepted : peer->joined))
             continue;
         all = false;
         gy_instance_watch(agreement, instance, rank, now);
@@ -114,7 +114,7 @@ static bool combine(struct gy_agreement *agreement, struct gy_instance *instance
     for (int i = 0; i < instance->count; i++) {
         int rank = instance->members[i];
         const struct gy_agreement_input *input = rank == agreement->world->rank ? &instance->input
-                                                                                : &instance->positions[rank].input;
+                                                                                : &instance->peers[rank].input;
 
         if (!gy_instance_is_alive(agreement, rank))
             continue;
@@ -154,11 +154,11 @@ static void lead(struct gy_agreement *agreement, struct gy_instance *instance, i
                                       !gy_instance_has_quorum(agreement, instance) || !propose(agreement, instance)))
         return;
     for (int i = 0; i < instance->count; i++) {
-        struct gy_tree_position *position = &instance->positions[instance->members[i]];
+        struct gy_agreement_peer *peer = &instance->peers[instance->members[i]];
 
-        if (instance->members[i] != own && !position->proposed && position->joined)
-            position->proposed = gy_instance_send(agreement, instance, GY_AGREEMENT_PROPOSE, instance->members[i], own,
-                                                  &instance->proposal);
+        if (instance->members[i] != own && !peer->proposed && peer->joined)
+            peer->proposed = gy_instance_send(agreement, instance, GY_AGREEMENT_PROPOSE, instance->members[i], own,
+                                              &instance->proposal);
     }
     if (all_have(agreement, instance, true, now) && gy_instance_has_quorum(agreement, instance))
         gy_instance_decide(agreement, instance, own);
@@ -199,8 +199,8 @@ static void excuse(struct gy_agreement *agreement, int64_t now)
             continue;
         instance->began += away;
         for (int rank = 0; rank < agreement->world->size; rank++)
-            if (instance->positions[rank].heard)
-                instance->positions[rank].heard += away;
+            if (instance->peers[rank].heard)
+                instance->peers[rank].heard += away;
     }
     for (struct gy_instance *instance = agreement->instances; instance && since > LOOKS; instance = instance->next)
         instance->short_since += instance->short_since ? since - LOOKS : 0;
@@ -328,7 +328,7 @@ static void check_hearsay(const struct gy_agreement *agreement, struct gy_instan
         return;
     instance->best = GY_NOBODY;
     for (int rank = 0; rank < size; rank++)
-        instance->positions[rank].joined = false;
+        instance->peers[rank].joined = false;
 }
 
 bool gy_agreement_poll(const struct gy_agreement *agreement, int place, struct gy_agreement_view *view_p)
@@ -402,7 +402,7 @@ void gy_agreement_quit(struct gy_agreement *agreement, uint32_t comm, uint32_t n
     gy_instance_send_all(agreement, instance, GY_AGREEMENT_BEAT, GY_NOBODY, GY_NOBODY, NULL);
     for (int rank = 0; rank < agreement->world->size && !instance->entered;
          rank++) /* members of the instance, as far as known */
-        if (instance->positions[rank].entered)
+        if (instance->peers[rank].entered)
             gy_instance_send(agreement, instance, GY_AGREEMENT_BEAT, rank, GY_NOBODY, NULL);
 }
 

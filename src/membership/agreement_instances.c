@@ -34,7 +34,7 @@ static void instance_free(struct gy_instance *instance)
     gy_blob_set(&instance->best_proposal, (struct gy_blob){0});
     gy_outcome_free(&instance->room);
     gy_free(instance->members);
-    gy_free(instance->positions);
+    gy_free(instance->peers);
     gy_free(instance);
 }
 
@@ -92,8 +92,8 @@ struct gy_instance *gy_instance_make(struct gy_agreement *agreement, uint32_t co
     instance = agreement->body ? gy_alloc_zero(1, sizeof(*instance)) : NULL;
     if (!instance)
         return NULL;
-    instance->positions = gy_alloc_zero((size_t)agreement->world->size, sizeof(*instance->positions));
-    if (!instance->positions) {
+    instance->peers = gy_alloc_zero((size_t)agreement->world->size, sizeof(*instance->peers));
+    if (!instance->peers) {
         gy_free(instance);
         return NULL;
     }

@@ -27,7 +27,7 @@ enum gy_agreement_part {
 };
 
 /* The state of one member as this rank knows it. */
-struct gy_tree_position {
+struct gy_agreement_peer {
     bool joined, accepted; /* this rank as its coordinator, and its proposal */
     bool proposed;         /* the proposal has been sent to it */
     bool entered;          /* it takes part */
@@ -50,13 +50,13 @@ struct gy_instance {
     int *members, count;
     struct gy_agreement_input input;
     int64_t began, timeout_ns, beat_at, short_since;
-    int promised;                       /* the highest coordinator that I have joined, GY_NOBODY at first */
-    int joined;                         /* the coordinator that my last JOIN went to */
-    int accepted, best;                 /* whose proposals `proposal` and `best_proposal` are */
-    struct gy_blob proposal;            /* that I have accepted; the outcome when decided */
-    struct gy_outcome room;             /* for the outcome, had when the instance is entered */
-    struct gy_blob best_proposal;       /* the highest proposal accepted by the members that joined this rank */
-    struct gy_tree_position *positions; /* [world size] */
+    int promised;                    /* the highest coordinator that I have joined, GY_NOBODY at first */
+    int joined;                      /* the coordinator that my last JOIN went to */
+    int accepted, best;              /* whose proposals `proposal` and `best_proposal` are */
+    struct gy_blob proposal;         /* that I have accepted; the outcome when decided */
+    struct gy_outcome room;          /* for the outcome, had when the instance is entered */
+    struct gy_blob best_proposal;    /* the highest proposal accepted by the members that joined this rank */
+    struct gy_agreement_peer *peers; /* [world size] */
 };
 
 struct gy_agreement_message {

@@ -72,7 +72,7 @@ static bool is_outcome(const struct gy_agreement *agreement, const struct gy_ins
 static void hear_join(struct gy_agreement *agreement, struct gy_instance *instance, int from,
                       const struct gy_agreement_message *message)
 {
-    struct gy_tree_position *position = &instance->positions[from];
+    struct gy_agreement_peer *peer = &instance->peers[from];
 
     if (instance->decided) {
         gy_instance_send(agreement, instance, GY_AGREEMENT_DECIDE, from, instance->accepted, &instance->proposal);
@@ -86,10 +86,10 @@ static void hear_join(struct gy_agreement *agreement, struct gy_instance *instan
             return; /* it has not joined until its accepted proposal is stored: it repeats the message */
         instance->best = message->accepted;
     }
-    if (!position->joined)
-        position->input = message->input;
-    position->joined = true;
-    position->proposed = position->accepted; /* it may have lost the proposal for want of memory */
+    if (!peer->joined)
+        peer->input = message->input;
+    peer->joined = true;
+    peer->proposed = peer->accepted; /* it may have lost the proposal for want of memory */
     gy_instance_send(agreement, instance, GY_AGREEMENT_BEAT, from, agreement->world->rank, NULL);
 }
 
@@ -169,17 +169,17 @@ void gy_agreement_receive(void *user, int from, uint8_t *body, size_t bytes)
         return;
     }
     instance->quit |= none && !instance->entered && !instance->decided;
-    instance->positions[from].heard = gy_now();
-    instance->positions[from].entered |= message.part != GY_PART_NONE;
-    instance->positions[from].quit |= message.part == GY_PART_QUIT;
-    instance->positions[from].away = message.part == GY_PART_AWAY;
+    instance->peers[from].heard = gy_now();
+    instance->peers[from].entered |= message.part != GY_PART_NONE;
+    instance->peers[from].quit |= message.part == GY_PART_QUIT;
+    instance->peers[from].away = message.part == GY_PART_AWAY;
     over = instance->quit && !instance->decided; /* a JOIN is then a question */
     if (message.type == GY_AGREEMENT_JOIN && !over)
         hear_join(agreement, instance, from, &message);
     else if (message.type == GY_AGREEMENT_PROPOSE)
         hear_propose(agreement, instance, from, &message);
     else if (message.type == GY_AGREEMENT_ACCEPT)
-        instance->positions[from].accepted |= message.coordinator == agreement->world->rank;
+        instance->peers[from].accepted |= message.coordinator == agreement->world->rank;
     else if (message.type == GY_AGREEMENT_DECIDE)
         hear_decide(agreement, instance, from, &message);
     else

@@ -64,7 +64,7 @@ void gy_neighbour_suspect(struct gy_neighbour *neighbour, int errnum)
 
 void gy_neighbour_end(struct gy_neighbour *neighbour, int errnum)
 {
-    if (neighbour->registrant && !neighbour->introduced && !neighbour->suspect_since) {
+    if (neighbour->inbound && !neighbour->introduced && !neighbour->suspect_since) {
         gy_neighbour_suspect(neighbour, errnum); /* it may have left before its leave message arrived here */
         return;
     }

@@ -41,7 +41,7 @@ struct gy_join_address *gy_join_address_make(const struct gy_identity *identity,
     return join_address;
 }
 
-bool gy_house_listener_again(const struct gy_house_listener *listener, struct gy_house_listener *listener_p)
+bool gy_join_listener_dup(const struct gy_join_listener *listener, struct gy_join_listener *listener_p)
 {
     *listener_p = *listener;
     if (listener->fd >= 0)
@@ -59,8 +59,8 @@ struct gy_join_address *gy_join_address_inherit(const struct gy_join_address *jo
     *heir = *join_address;
     heir->own.fd = heir->known.fd = -1;
     heir->handed = false;
-    if (gy_house_listener_again(&join_address->own, &heir->own) &&
-        gy_house_listener_again(&join_address->known, &heir->known))
+    if (gy_join_listener_dup(&join_address->own, &heir->own) &&
+        gy_join_listener_dup(&join_address->known, &heir->known))
         return heir;
     gy_join_address_abandon(heir);
     return NULL;
@@ -151,7 +151,7 @@ gyre_status gy_join_address_open(struct gy_world *world, struct gy_error *error)
     fd = join_address->local_only ? listen_local(&place) : gy_socket_listen(&place);
     if (fd < 0)
         return gy_error_system(error, errno, "rank %d cannot listen for joining processes", world->rank);
-    join_address->own = (struct gy_house_listener){fd, place};
+    join_address->own = (struct gy_join_listener){fd, place};
     return GYRE_SUCCESS;
 }
 
@@ -180,7 +180,7 @@ static void announce_port(struct gy_join_address *join_address)
         gy_log(GY_LOG_INFO, "joining processes do not find this world at tcp://%s:%u: %s", address->host, address->port,
                strerror(errno));
     else
-        join_address->known = (struct gy_house_listener){fd, place};
+        join_address->known = (struct gy_join_listener){fd, place};
 }
 
 static void announce_file(const struct gy_join_address *join_address)

@@ -11,7 +11,7 @@
 #include "net/socket.h"
 
 /* A listener that answers only while the world grows; otherwise joiners wait in the kernel's backlog. */
-struct gy_house_listener {
+struct gy_join_listener {
     int fd; /* −1: there is none */
     struct gy_place place;
 };
@@ -23,10 +23,10 @@ struct gy_join_address {
     char settings[GY_CONFIG_SHARED]; /* what it was started with itself */
     bool local_only;                 /* no secret: Unix sockets of this user */
     bool handed;                     /* the next epoch has it: the file is that one's */
-    bool used;                    /* the world has grown, or been asked for its address: the next epoch is found too */
-    struct gy_address address;    /* where the first epoch bootstrapped; kind NONE: no address */
-    struct gy_house_listener own; /* this process's, open in every member that has been asked */
-    struct gy_house_listener known; /* rank 0's: at `address`, where that is a port of this host */
+    bool used;                     /* the world has grown, or been asked for its address: the next epoch is found too */
+    struct gy_address address;     /* where the first epoch bootstrapped; kind NONE: no address */
+    struct gy_join_listener own;   /* this process's, open in every member that has been asked */
+    struct gy_join_listener known; /* rank 0's: at `address`, where that is a port of this host */
 };
 
 /* NULL: no memory. */
@@ -34,7 +34,7 @@ struct gy_join_address *gy_join_address_make(const struct gy_identity *identity,
 /* For the next epoch. NULL: no memory, or descriptors: errno. */
 struct gy_join_address *gy_join_address_inherit(const struct gy_join_address *join_address);
 /* The same listener once more, for one growing. false: errno. */
-bool gy_house_listener_again(const struct gy_house_listener *listener, struct gy_house_listener *listener_p);
+bool gy_join_listener_dup(const struct gy_join_listener *listener, struct gy_join_listener *listener_p);
 /* Removes the file where it is this join address's. NULL is allowed. */
 void gy_join_address_free(struct gy_join_address *join_address);
 /* Closes descriptors only: for a forked child. */

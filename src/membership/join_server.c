@@ -251,7 +251,7 @@ static void on_joiner(void *user, int rank, int fd, const struct gy_seal_keys *k
     join_server->count++;
 }
 
-static gyre_status open_listener(struct gy_join_server *join_server, const struct gy_house_listener *at,
+static gyre_status open_listener(struct gy_join_server *join_server, const struct gy_join_listener *at,
                                  struct gy_listener **listener_p, struct gy_error *error)
 {
     struct gy_world *world = join_server->world;
@@ -265,12 +265,12 @@ static gyre_status open_listener(struct gy_join_server *join_server, const struc
         .peer_timeout_ns = world->config->peer_timeout_ns,
         .integrity = (enum gy_integrity)world->config->integrity,
     };
-    struct gy_house_listener open;
+    struct gy_join_listener open;
     gyre_status status;
 
     if (at->fd < 0)
         return GYRE_SUCCESS;
-    if (!gy_house_listener_again(at, &open))
+    if (!gy_join_listener_dup(at, &open))
         return gy_error_system(error, errno, "rank %d cannot open its listener to joining processes", world->rank);
     status = gy_listener_create(open.fd, listener_p, error);
     if (status != GYRE_SUCCESS)

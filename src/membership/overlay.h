@@ -53,7 +53,7 @@ gyre_status gy_overlay_check(struct gy_overlay *overlay, struct gy_error *error)
 bool gy_overlay_is_quiet(const struct gy_overlay *overlay);
 /* For a rank that has waited for `rank` for a while. Once ranks have left in order, the ranks that would detect its
  * death and flood it may be gone: then a connection to it is begun. Costs nothing while no rank has left. */
-void gy_overlay_acquaint(struct gy_overlay *overlay, int rank);
+void gy_overlay_connect_on_demand(struct gy_overlay *overlay, int rank);
 /* Returns false if a suspicion is about to be decided: a sleeping caller should check again after a millisecond. */
 bool gy_overlay_calm(const struct gy_overlay *overlay);
 /* Floods a failure found by this rank (a death seen on a data link, a mismatch, a stall, an abort), which the caller

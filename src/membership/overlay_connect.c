@@ -58,7 +58,7 @@ static void on_accepted(void *user, int rank, int fd, const struct gy_seal_keys 
     struct gy_error error = {.rank = -1};
 
     if (!neighbour && (neighbour = gy_neighbour_add(overlay, rank, false)) != NULL)
-        neighbour->registrant = true;
+        neighbour->inbound = true;
     if (neighbour) {
         gy_neighbour_renew(neighbour);
         gy_neighbour_connected(neighbour, fd, keys);
@@ -100,7 +100,7 @@ void gy_neighbour_on_demand(struct gy_overlay *overlay, int rank, bool waits)
         neighbour->ended = true; /* the other clocks remain */
 }
 
-void gy_overlay_acquaint(struct gy_overlay *overlay, int rank)
+void gy_overlay_connect_on_demand(struct gy_overlay *overlay, int rank)
 {
     gy_neighbour_on_demand(overlay, rank, true);
 }

@@ -42,11 +42,11 @@ struct gy_doubt {
 struct gy_neighbour {
     struct gy_overlay *overlay;
     int rank;
-    bool dials;      /* this rank connects to it */
-    bool on_demand;  /* of ours: no neighbour by its number, see overlay_connect.c */
-    bool witness;    /* an on-demand peer that only may know something: not waited for, and its end is not reported */
-    bool registrant; /* it connected by itself: this rank is its on-demand peer */
-    bool dialled;    /* we have begun to; or it failed for want of something, and is tried again */
+    bool dials;     /* this rank connects to it */
+    bool on_demand; /* of ours: no neighbour by its number, see overlay_connect.c */
+    bool witness;   /* an on-demand peer that only may know something: not waited for, and its end is not reported */
+    bool inbound;   /* it connected by itself: this rank is its on-demand peer */
+    bool dialled;   /* we have begun to; or it failed for want of something, and is tried again */
     bool connected, ended;
     bool introduced; /* it has sent IDENTITY: it takes part, so the end of its connection is significant */
     struct gy_stream stream;
@@ -139,7 +139,8 @@ void gy_neighbour_end(struct gy_neighbour *neighbour, int errnum);
 void gy_neighbour_suspect(struct gy_neighbour *neighbour, int errnum);
 void gy_neighbour_unwatch(struct gy_neighbour *neighbour, struct gy_watch *watch);
 void gy_neighbours_check(struct gy_overlay *overlay);
-/* gy_overlay_acquaint; if `waits` is false, the rank is not waited for: it may know something (overlay_connect.c). */
+/* gy_overlay_connect_on_demand; if `waits` is false, the rank is not waited for: it may know something
+ * (overlay_connect.c). */
 void gy_neighbour_on_demand(struct gy_overlay *overlay, int rank, bool waits);
 /* Sends what is queued, for a short time, and reads what is there. */
 void gy_neighbours_flush(struct gy_overlay *overlay);

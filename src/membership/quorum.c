@@ -58,23 +58,23 @@ int64_t gy_instance_beat_interval(const struct gy_agreement *agreement)
 
 void gy_instance_watch(struct gy_agreement *agreement, struct gy_instance *instance, int rank, int64_t now)
 {
-    const struct gy_tree_position *position = &instance->positions[rank];
+    const struct gy_agreement_peer *peer = &instance->peers[rank];
     const struct gy_config *config = agreement->world->config;
-    int64_t silent = now - (position->heard > instance->began ? position->heard : instance->began);
+    int64_t silent = now - (peer->heard > instance->began ? peer->heard : instance->began);
     char text[300];
 
     if (now - instance->began > REACH_AFTER)
         gy_overlay_reach(agreement->overlay, rank);
-    if (position->entered && !position->away && silent > config->stall_timeout_ns) {
+    if (peer->entered && !peer->away && silent > config->stall_timeout_ns) {
         snprintf(text, sizeof(text),
                  "rank %d takes part in an agreement and has said nothing for %.0f s (GYRE_STALL_TIMEOUT); is it "
                  "stopped?",
                  rank, (double)silent / 1e9);
         gy_overlay_declare_failed(agreement->overlay, rank, GYRE_PEER_STALLED, text);
-    } else if ((!position->entered && now - instance->began > instance->timeout_ns) ||
-               (position->away && silent > instance->timeout_ns)) {
+    } else if ((!peer->entered && now - instance->began > instance->timeout_ns) ||
+               (peer->away && silent > instance->timeout_ns)) {
         snprintf(text, sizeof(text), "rank %d did not come %s an agreement within %g s (GYRE_TIMEOUT)", rank,
-                 position->entered ? "back to" : "to", (double)instance->timeout_ns / 1e9);
+                 peer->entered ? "back to" : "to", (double)instance->timeout_ns / 1e9);
         gy_overlay_declare_failed(agreement->overlay, rank, GYRE_PEER_LATE, text);
     }
 }
@@ -85,7 +85,7 @@ void gy_instance_check_quit(struct gy_agreement *agreement, const struct gy_inst
 {
     char text[160];
 
-    if (!instance->positions[rank].quit || !instance->entered || instance->decided || instance->quit)
+    if (!instance->peers[rank].quit || !instance->entered || instance->decided || instance->quit)
         return;
     snprintf(text, sizeof(text), "rank %d has ended an agreement with an error, and takes no part in it any more",
              rank);

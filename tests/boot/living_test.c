@@ -150,7 +150,7 @@ static void live_unheard(struct rank *rank, struct gy_poller *poller, struct gy_
     for (until = gy_now() + GY_SECOND / 2; gy_now() < until;
          computes ? (void)usleep(1000) : ranks_turn(rank, poller, overlay))
         if (rank->rank == 7)
-            gy_overlay_acquaint(overlay, 2);
+            gy_overlay_connect_on_demand(overlay, 2);
     until = gy_now() + 20 * GY_SECOND;
     while (rank->status == GYRE_SUCCESS && !gy_overlay_has_left(overlay, 2) && gy_now() < until)
         ranks_turn(rank, poller, overlay);
@@ -200,7 +200,7 @@ static void live_witness(struct rank *rank, struct gy_poller *poller, struct gy_
         return;
     await_stage(&ranks[2], STAGE_ENDED);
     for (until = gy_now() + GY_SECOND / 5; rank->rank == 7 && gy_now() < until; ranks_turn(rank, poller, overlay))
-        gy_overlay_acquaint(overlay, 2);
+        gy_overlay_connect_on_demand(overlay, 2);
     atomic_store(&rank->stage, STAGE_ASKED);
     await_stage(&ranks[7], STAGE_ASKED);
     for (int i = 3; i < 7 && rank->rank == 4; i += i == 3 ? 2 : 1)
@@ -216,7 +216,7 @@ static void live_witness(struct rank *rank, struct gy_poller *poller, struct gy_
     rank->found[0] = rank->status;
     while (rank->status == GYRE_SUCCESS && gy_now() < until) {
         if (rank->rank == 7)
-            gy_overlay_acquaint(overlay, 4);
+            gy_overlay_connect_on_demand(overlay, 4);
         ranks_turn(rank, poller, overlay);
     }
 }

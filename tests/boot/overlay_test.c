@@ -52,7 +52,7 @@ static void watch(struct rank *rank, struct gy_poller *poller, struct gy_overlay
         if (gy_now() >= pause && rank->choice == LEAVE + 100)
             return;
         if (rank->choice >= AWAIT + 100 && gy_now() >= pause + (rank->found[FOUND_LATE] ? GY_SECOND : 0)) {
-            gy_overlay_acquaint(overlay, rank->choice - AWAIT - 100);
+            gy_overlay_connect_on_demand(overlay, rank->choice - AWAIT - 100);
             if (is_connected(overlay, rank->choice - AWAIT - 100))
                 atomic_store(&rank->stage, STAGE_TOLD);
         }

@@ -36,7 +36,7 @@ static void open_join_address(void)
     join_address.settings_bytes = (size_t)snprintf(join_address.settings, sizeof(join_address.settings),
                                                    "GYRE_TCP_TILE=1\n");
     gyre_log_set(ignore_log, NULL);
-    join_address.own = (struct gy_house_listener){gy_socket_listen(&place), place};
+    join_address.own = (struct gy_join_listener){gy_socket_listen(&place), place};
     check(join_address.own.fd >= 0);
 }
 

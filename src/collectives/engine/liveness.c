@@ -25,7 +25,7 @@ void gy_liveness_ask(struct gyre_comm *comm, uint32_t window, int rank, int64_t 
     struct gy_context *ctx = comm->ctx;
     int world = gy_group_world(&comm->group, rank);
     struct gy_peer *p = &ctx->peers[world];
-    int64_t pause = *asked - since > GY_ACQUAINT_AFTER ? *asked - since : GY_ACQUAINT_AFTER;
+    int64_t pause = *asked - since > GY_CONNECT_AFTER ? *asked - since : GY_CONNECT_AFTER;
     if (now - *asked < (pause < gy_liveness_interval(ctx) ? pause : gy_liveness_interval(ctx)))
         return;
     *asked = now;

@@ -8,7 +8,7 @@
  * have to read it, and is given this time. The same time passes before a rank that has destroyed only its
  * communicator counts as gone. */
 #define GY_LEFT_GRACE (10 * GY_MILLISECOND)
-#define GY_ACQUAINT_AFTER (20 * GY_MILLISECOND)
+#define GY_CONNECT_AFTER (20 * GY_MILLISECOND)
 
 /* This rank was not running (computing, stopped). No answer of a peer could reach it, so its clocks are moved on by
  * the pause. */

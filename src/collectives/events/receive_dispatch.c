@@ -51,7 +51,7 @@ static bool is_next(struct gyre_request *r, int l, int peer, const struct gy_fra
     struct gy_lane_state *lane = &r->lane[l];
     if (lane->exhausted)
         return false;
-    const struct gy_step *step = &r->plan->step[lane->step];
+    const struct gy_step *step = &r->schedule->step[lane->step];
     uint64_t number = lane->pair_base + (uint64_t)lane->round * lane->tiles + lane->tile;
     return step->peer == peer && number == frame->value && gy_needs_met(r, l, step, lane->lane_round, lane->tile) &&
            gy_lane_piece(r, l).count * r->element == frame->bytes;
@@ -64,7 +64,7 @@ static void *place_now(struct gyre_request *r, int l, int peer, const struct gy_
     if (l < 0 || !is_next(r, l, peer, frame) ||
         (!(frame->flags & GY_FRAME_EAGER) && frame->value >= r->lane[l].granted))
         return NULL;
-    const struct gy_step *step = &r->plan->step[r->lane[l].step];
+    const struct gy_step *step = &r->schedule->step[r->lane[l].step];
     if (step->kind == GY_RECV_REDUCE)
         return r->landing[l].memory;
     return gy_operand(r, l, step->dst, gy_lane_piece(r, l).start);
@@ -205,9 +205,9 @@ static bool is_over(struct gyre_comm *comm, int peer, uint64_t sequence)
 /* True if the lane has still to reach a step with the peer. */
 static bool comes_to(const struct gyre_request *r, int l, int peer)
 {
-    const struct gy_lane *lane = &r->plan->lane[l];
+    const struct gy_lane *lane = &r->schedule->lane[l];
     for (int32_t s = r->lane[l].step + 1; s < lane->first + lane->count; s++)
-        if (r->plan->step[s].peer == peer)
+        if (r->schedule->step[s].peer == peer)
             return true;
     return false;
 }
@@ -221,7 +221,7 @@ static gyre_status grant_arrived(struct gyre_comm *comm, int peer, const struct 
         return GYRE_SUCCESS; /* a repeated grant for what is complete */
     int l = r ? gy_flow_lane(r, frame->lane, peer, true) : -1;
     struct gy_lane_state *lane = l >= 0 ? &r->lane[l] : NULL;
-    if (lane && !lane->exhausted && r->plan->step[lane->step].peer == peer) {
+    if (lane && !lane->exhausted && r->schedule->step[lane->step].peer == peer) {
         if (frame->value > lane->granted)
             lane->granted = frame->value;
         return GYRE_SUCCESS;
@@ -243,7 +243,7 @@ static gyre_status want_arrived(struct gyre_comm *comm, int peer, const struct g
         return GYRE_MISMATCH;
     int l = gy_flow_lane(r, frame->lane, peer, false);
     struct gy_lane_state *lane = l >= 0 ? &r->lane[l] : NULL;
-    if (lane && !lane->exhausted && r->plan->step[lane->step].peer == peer && lane->granted > frame->value)
+    if (lane && !lane->exhausted && r->schedule->step[lane->step].peer == peer && lane->granted > frame->value)
         gy_flow_control(r, l, peer, GY_FRAME_GRANT, lane->granted); /* one that is still queued has the same effect */
     return GYRE_SUCCESS;
 }

@@ -53,7 +53,7 @@ static bool fits_ping(struct gyre_comm *comm, int peer, const struct gy_frame *p
 }
 
 /* True if the question is about a window, and not about an operation: gy_liveness_ask. */
-static bool asks_for_nontemporal(struct gyre_comm *comm, const struct gy_frame *ping)
+static bool asks_about_window(struct gyre_comm *comm, const struct gy_frame *ping)
 {
     return ping->sequence == 0 && gy_window_is_destroyed(comm, ping->count);
 }
@@ -63,7 +63,7 @@ static uint64_t pong_value(struct gyre_comm *comm, const struct gy_frame *ping)
     if (!comm)
         return GY_PONG_DESTROYED;
     if (ping->sequence == 0) /* of a window, which outlives an end that is not its owner's */
-        return asks_for_nontemporal(comm, ping) ? GY_PONG_WITHDRAWN : comm->sequence;
+        return asks_about_window(comm, ping) ? GY_PONG_WITHDRAWN : comm->sequence;
     return comm->ended.status != GYRE_SUCCESS ? GY_PONG_ENDED : comm->sequence;
 }
 
@@ -105,8 +105,8 @@ void gy_liveness_pong(struct gy_context *ctx, int peer, const struct gy_frame *p
 static bool has_entered(struct gyre_request *r, int rank)
 {
     const struct gyre_comm *comm = r->comm;
-    if (gy_is_point_to_point(r->plan->shape.collective)) /* some data of it has arrived, or been granted */
-        return r->lane[0].iteration > 0 || (r->plan->shape.collective == GY_SEND_TO && r->lane[0].granted > 0);
+    if (gy_is_point_to_point(r->schedule->shape.collective)) /* some data of it has arrived, or been granted */
+        return r->lane[0].iteration > 0 || (r->schedule->shape.collective == GY_SEND_TO && r->lane[0].granted > 0);
     if (comm->region >= 0 &&
         atomic_load_explicit(&comm->control[rank]->entered, memory_order_acquire) >= r->shape.sequence)
         return true; /* it shows few at a time; a frame may have shown a later one */
@@ -178,7 +178,7 @@ static bool has_nothing_more(struct gyre_request *r, int rank, int64_t now)
         take_all(ctx, peer);
         return true;
     }
-    return gy_liveness_has_gone(ctx, peer, r->plan->shm, r->idle_since, now);
+    return gy_liveness_has_gone(ctx, peer, r->schedule->shm, r->idle_since, now);
 }
 
 /* The rank has left, and data that this operation needs of it has not arrived. */
@@ -247,8 +247,8 @@ static bool check_peer(struct gyre_request *r, const int *missed, int64_t now, b
     if (r->comm->region_reserved && !(r->shape.sequence & GY_POINT_TO_POINT) &&
         !gy_signature_compare(r->comm, r->shape.sequence, rank))
         return false;
-    if (now - r->idle_since > GY_ACQUAINT_AFTER)
-        gy_overlay_acquaint(ctx->overlay, peer);
+    if (now - r->idle_since > GY_CONNECT_AFTER)
+        gy_overlay_connect_on_demand(ctx->overlay, peer);
     if (now - r->idle_since < gy_liveness_interval(ctx))
         return true;
     if (ask)
@@ -270,7 +270,7 @@ static void check_request(struct gyre_request *r, int64_t now)
         check_peer(r, &r->waiting_for, now, ask);
         return;
     }
-    for (int l = 0; l < r->plan->lanes; l++) {
+    for (int l = 0; l < r->schedule->lanes; l++) {
         if (!check_peer(r, &r->lane[l].waiting_for, now, ask))
             return;
     }

@@ -32,7 +32,7 @@ static void ending(struct gyre_request *r, gyre_status status)
         gy_mapped_withdraw(r);
         return;
     }
-    if (r->plan->output_blocks > 0 && !r->eager)
+    if (r->schedule->output_blocks > 0 && !r->eager)
         gy_prepare_end(r);
     if (r->comm->verify)
         gy_verify_finish(r);
