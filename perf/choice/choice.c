@@ -4,8 +4,8 @@
  * and size all of them are called in turns, so that changes over time affect all. A first pass drops the algorithms
  * that take more than FAR times the least; then the rest have more turns. The least of many noisy figures looks better
  * than it is. So where the choice seems slower than SUSPICIOUS times, it is measured again against the best one alone,
- * and only that counts. The chosen algorithm is also forced on another communicator, with the same plan. The difference
- * between those two is the error of the method. The choice counts as slow only where both of them are.
+ * and only that counts. The chosen algorithm is also forced on another communicator, with the same schedule. The
+ * difference between those two is the error of the method. The choice counts as slow only where both of them are.
  *
  * A call's time is from the latest start to the latest end over all ranks, on one clock: hosts are namespaces of one
  * machine. Where ranks share cores it is from the earliest start: some ranks end before the last one has had its

@@ -10,13 +10,13 @@ struct sim_case {
     enum gy_collective collective;
     enum gy_algorithm algorithm;
     int ranks, root;
-    size_t total; /* elements of the plan's vector */
+    size_t total; /* elements of the schedule's vector */
     size_t tile;  /* elements */
 };
 
 #define SIM_ELEMENT 4u /* bytes */
 
-/* simulate.c: all ranks' plans on SimGrid, in a process of its own. Seconds from the common start to the last end;
+/* simulate.c: all ranks' schedules on SimGrid, in a process of its own. Seconds from the common start to the last end;
  * NaN: out of memory, time or luck, after a line on stderr. */
 double simulate(const struct sim_case *it);
 /* About how many messages that would be. */

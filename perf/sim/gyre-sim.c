@@ -4,7 +4,7 @@
  *     gyre-sim all_reduce --hosts 1000,10000,100000 --json out.json
  *
  * A row per size, number of hosts and algorithm: predicted time, bus bandwidth, source of the prediction, and a star
- * at the fastest of its size. Source: `simgrid`, all ranks' plans in SimGrid; or `formula`, where that would be too
+ * at the fastest of its size. Source: `simgrid`, all ranks' schedules in SimGrid; or `formula`, where that would be too
  * many messages. */
 #include <math.h>
 #include <stdio.h>
@@ -166,7 +166,7 @@ static bool compare(const struct arguments *a, FILE *json, struct sim_case *it, 
         it->tile = gy_tile_bytes(it->collective, it->ranks, members, it->total * SIM_ELEMENT, a->tile) / SIM_ELEMENT;
         bool wanted = a->algorithm ? strcmp(a->algorithm, gy_algorithm_name(it->algorithm)) == 0
                                    : is_for_links(it->algorithm);
-        if (!wanted || !gy_plan_exists(it->collective, it->algorithm, it->ranks))
+        if (!wanted || !gy_schedule_exists(it->collective, it->algorithm, it->ranks))
             continue;
         struct row *row = &rows[count];
         row->algorithm = it->algorithm;

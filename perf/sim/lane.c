@@ -5,7 +5,8 @@
  *   local     own thread: copy or reduction
  *
  * Sent data wait in the kernel for their turn on the link (wire.c), while the lane goes on. Latency is added where a
- * message arrives, so that it delays and does not block the next. Needs are the plan's, as the executor reads them. */
+ * message arrives, so that it delays and does not block the next. Needs are the schedule's, as the executor reads
+ * them. */
 #include "lane.h"
 
 #include <math.h>
@@ -32,19 +33,19 @@ static void work(struct sim_rank *rank, double seconds)
 
 static const struct gy_step *step_of(const struct sim_lane *lane)
 {
-    return &lane->rank->plan->step[lane->step];
+    return &lane->rank->schedule->step[lane->step];
 }
 
 static size_t longest(const struct sim_lane *lane, const struct gy_step *step)
 {
-    struct gy_layout layout = {.total = lane->rank->world->it->total, .blocks = lane->rank->plan->blocks};
+    struct gy_layout layout = {.total = lane->rank->world->it->total, .blocks = lane->rank->schedule->blocks};
     return gy_layout_longest(&layout, step->kind >= GY_PUBLISH ? 1 : step->range.width);
 }
 
 static double bytes_of_tile(const struct sim_lane *lane, int32_t round)
 {
     const struct gy_step *step = step_of(lane);
-    struct gy_layout layout = {.total = lane->rank->world->it->total, .blocks = lane->rank->plan->blocks};
+    struct gy_layout layout = {.total = lane->rank->world->it->total, .blocks = lane->rank->schedule->blocks};
     int32_t lo = gy_range_block(step->range, layout.blocks, round);
     int32_t width = step->kind >= GY_PUBLISH && step->range.width > 1 ? 1 : step->range.width;
     struct gy_piece piece = gy_layout_piece(&layout, lo, width, lane->rank->world->it->tile, lane->tile);
@@ -99,7 +100,7 @@ void sim_lane_wake(struct sim_lane *lane)
 
 static void wake_rank(struct sim_rank *rank)
 {
-    for (int l = 0; l < rank->plan->lanes; l++)
+    for (int l = 0; l < rank->schedule->lanes; l++)
         sim_lane_wake(&rank->lane[l]);
 }
 
@@ -121,7 +122,7 @@ static void done(struct sim_lane *lane)
     lane->done_round = last ? lane->round + 1 : lane->round;
     lane->done_tiles = last ? 0 : lane->tile + 1;
     lane->iteration++;
-    if (lane->rank->plan->lane[lane->index].region_lane < 0) {
+    if (lane->rank->schedule->lane[lane->index].region_lane < 0) {
         wake_rank(lane->rank);
         return;
     }
@@ -136,10 +137,10 @@ static struct sim_lane *opposite(const struct sim_lane *lane, int peer)
 {
     struct sim_rank *rank = &lane->rank->world->ranks[peer];
     bool sends = step_of(lane)->kind == GY_SEND;
-    for (int l = 0; l < rank->plan->lanes; l++) {
-        bool matches = sends ? gy_plan_receives(rank->plan, l) : gy_plan_sends(rank->plan, l);
-        if (matches && gy_plan_meets(rank->plan, l, lane->rank->number) &&
-            rank->plan->lane[l].channel == lane->rank->plan->lane[lane->index].channel)
+    for (int l = 0; l < rank->schedule->lanes; l++) {
+        bool matches = sends ? gy_schedule_receives(rank->schedule, l) : gy_schedule_sends(rank->schedule, l);
+        if (matches && gy_schedule_meets(rank->schedule, l, lane->rank->number) &&
+            rank->schedule->lane[l].channel == lane->rank->schedule->lane[lane->index].channel)
             return &rank->lane[l];
     }
     fprintf(stderr, "gyre-sim: rank %d has no lane for what rank %d sends\n", peer, lane->rank->number);
@@ -249,9 +250,10 @@ static void iterate(struct sim_lane *lane, int32_t round)
 
 static void begin_step(struct sim_lane *lane)
 {
-    const struct gy_plan *plan = lane->rank->plan;
+    const struct gy_schedule *schedule = lane->rank->schedule;
     size_t tile = lane->rank->world->it->tile;
-    const struct gy_step *last = lane->step > plan->lane[lane->index].first ? &plan->step[lane->step - 1] : NULL;
+    const struct gy_step *last = lane->step > schedule->lane[lane->index].first ? &schedule->step[lane->step - 1]
+                                                                                : NULL;
     if (last && last->peer != step_of(lane)->peer) {
         uint64_t sent = lane->before + (uint64_t)last->rounds * lane->tiles;
         if (last->kind == GY_SEND && lane->allowed > sent) /* for a later step */
@@ -259,19 +261,20 @@ static void begin_step(struct sim_lane *lane)
         lane->allowed = 0;
     }
     lane->tiles = gy_layout_tiles(longest(lane, step_of(lane)), tile);
-    lane->granted = !gy_eager_leaves(plan, lane->index, step_of(lane)->peer, longest(lane, step_of(lane)) * SIM_ELEMENT,
-                                     SIZE_MAX);
+    lane->granted = !gy_eager_leaves(schedule, lane->index, step_of(lane)->peer,
+                                     longest(lane, step_of(lane)) * SIM_ELEMENT, SIZE_MAX);
     lane->before = 0;
-    for (int s = plan->lane[lane->index].first; s < lane->step; s++)
-        if (plan->step[s].peer == step_of(lane)->peer)
-            lane->before += (uint64_t)plan->step[s].rounds * gy_layout_tiles(longest(lane, &plan->step[s]), tile);
+    for (int s = schedule->lane[lane->index].first; s < lane->step; s++)
+        if (schedule->step[s].peer == step_of(lane)->peer)
+            lane->before += (uint64_t)schedule->step[s].rounds *
+                            gy_layout_tiles(longest(lane, &schedule->step[s]), tile);
 }
 
 static void run_once(struct sim_lane *lane)
 {
-    const struct gy_lane *plan = &lane->rank->plan->lane[lane->index];
-    for (int s = 0; s < plan->count; s++) {
-        lane->step = plan->first + s;
+    const struct gy_lane *schedule = &lane->rank->schedule->lane[lane->index];
+    for (int s = 0; s < schedule->count; s++) {
+        lane->step = schedule->first + s;
         begin_step(lane);
         for (int32_t round = 0; round < step_of(lane)->rounds; round++, lane->round++)
             for (lane->tile = 0; lane->tile < lane->tiles; lane->tile++) {
@@ -322,10 +325,10 @@ static void meet(struct sim_lane *lane)
     world->unfinished = world->lanes;
     world->calls--;
     for (int r = 0; r < world->it->ranks; r++)
-        for (int l = 0; l < world->ranks[r].plan->lanes; l++)
+        for (int l = 0; l < world->ranks[r].schedule->lanes; l++)
             reset(&world->ranks[r].lane[l]);
     for (int r = 0; r < world->it->ranks; r++)
-        for (int l = 0; l < world->ranks[r].plan->lanes; l++) {
+        for (int l = 0; l < world->ranks[r].schedule->lanes; l++) {
             struct sim_lane *other = &world->ranks[r].lane[l];
             if (!other->through)
                 continue;

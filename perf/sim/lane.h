@@ -43,9 +43,9 @@ struct sim_lane {
 struct sim_rank {
     struct sim_world *world;
     int number;
-    struct gy_plan *plan;
+    struct gy_schedule *schedule;
     double busy_until; /* its one thread */
-    struct sim_lane lane[GY_PLAN_LANES];
+    struct sim_lane lane[GY_SCHEDULE_LANES];
 };
 
 /* What a shaper lets pass at once: bytes, and when that was. */

@@ -1,5 +1,5 @@
-/* All ranks' plans on SimGrid: one simulated process per lane, over a star of hosts. Each run is a process of its own,
- * for the engine exists once per process; what it finds comes back through a pipe. */
+/* All ranks' schedules on SimGrid: one simulated process per lane, over a star of hosts. Each run is a process of its
+ * own, for the engine exists once per process; what it finds comes back through a pipe. */
 #include <math.h>
 #include <simgrid/engine.h>
 #include <stdio.h>
@@ -46,8 +46,8 @@ static void wire_main(int argc, char *argv[])
 
 static bool is_sending(const struct sim_lane *lane)
 {
-    const struct gy_plan *plan = lane->rank->plan;
-    return plan->step[plan->lane[lane->index].first].kind == GY_SEND;
+    const struct gy_schedule *schedule = lane->rank->schedule;
+    return schedule->step[schedule->lane[lane->index].first].kind == GY_SEND;
 }
 
 static sg_actor_t actor(struct sim_lane *lane, const char *name)
@@ -63,7 +63,7 @@ static bool build(struct sim_world *world, const struct sim_case *it, int hosts)
     world->calls = it->cluster->burst > 0 ? CALLS : 1;
     world->ranks = calloc((size_t)it->ranks, sizeof(*world->ranks));
     world->hosts = calloc((size_t)hosts, sizeof(*world->hosts));
-    int *groups = calloc((size_t)it->ranks, sizeof(*groups)); /* which the plans go on pointing to */
+    int *groups = calloc((size_t)it->ranks, sizeof(*groups)); /* which the schedules go on pointing to */
     if (!world->ranks || !world->hosts || !groups)
         return false;
     for (int r = 0; r < it->ranks; r++)
@@ -76,20 +76,20 @@ static bool build(struct sim_world *world, const struct sim_case *it, int hosts)
     }
     for (int r = 0; r < it->ranks; r++) {
         struct sim_rank *rank = &world->ranks[r];
-        struct gy_plan_shape shape = {.collective = it->collective,
-                                      .algorithm = it->algorithm,
-                                      .rank = r,
-                                      .size = it->ranks,
-                                      .root = it->root,
-                                      .groups = groups};
+        struct gy_schedule_shape shape = {.collective = it->collective,
+                                          .algorithm = it->algorithm,
+                                          .rank = r,
+                                          .size = it->ranks,
+                                          .root = it->root,
+                                          .groups = groups};
         rank->world = world;
         rank->number = r;
-        rank->plan = gy_plan_build(&shape);
-        if (!rank->plan)
+        rank->schedule = gy_schedule_build(&shape);
+        if (!rank->schedule)
             return false;
     }
     for (int r = 0; r < it->ranks; r++)
-        for (int l = 0; l < world->ranks[r].plan->lanes; l++) {
+        for (int l = 0; l < world->ranks[r].schedule->lanes; l++) {
             struct sim_lane *lane = &world->ranks[r].lane[l];
             lane->rank = &world->ranks[r];
             lane->index = l;
@@ -126,7 +126,7 @@ static double run(const struct sim_case *it)
     if (!build(&world, it, hosts))
         return NAN;
     for (int r = 0; r < it->ranks; r++)
-        for (int l = 0; l < world.ranks[r].plan->lanes; l++) {
+        for (int l = 0; l < world.ranks[r].schedule->lanes; l++) {
             struct sim_lane *lane = &world.ranks[r].lane[l];
             sg_actor_start_(lane->actor, lane_main, 0, NULL);
             if (lane->wire.actor)
@@ -165,19 +165,19 @@ double simulate(const struct sim_case *it)
 
 double simulate_messages(const struct sim_case *it)
 {
-    struct gy_plan_shape shape = {.collective = it->collective,
-                                  .algorithm = it->algorithm,
-                                  .rank = it->ranks > 1,
-                                  .size = it->ranks,
-                                  .root = it->root};
-    struct gy_plan *plan = gy_plan_build(&shape);
+    struct gy_schedule_shape shape = {.collective = it->collective,
+                                      .algorithm = it->algorithm,
+                                      .rank = it->ranks > 1,
+                                      .size = it->ranks,
+                                      .root = it->root};
+    struct gy_schedule *schedule = gy_schedule_build(&shape);
     double messages = 0;
-    for (int s = 0; plan && s < plan->steps; s++) {
-        struct gy_layout layout = {.total = it->total, .blocks = plan->blocks};
-        size_t width = plan->step[s].kind >= GY_PUBLISH ? 1 : (size_t)plan->step[s].range.width;
-        messages += (double)plan->step[s].rounds *
+    for (int s = 0; schedule && s < schedule->steps; s++) {
+        struct gy_layout layout = {.total = it->total, .blocks = schedule->blocks};
+        size_t width = schedule->step[s].kind >= GY_PUBLISH ? 1 : (size_t)schedule->step[s].range.width;
+        messages += (double)schedule->step[s].rounds *
                     (double)gy_layout_tiles(gy_layout_longest(&layout, (int32_t)width), it->tile);
     }
-    gy_plan_free(plan);
+    gy_schedule_free(schedule);
     return messages * it->ranks;
 }

@@ -31,10 +31,11 @@ static bool in_call(const struct run *run, int rank)
     return run->rank[rank].call < run->ncalls && run->rank[rank].started; /* never in a call that it has no part in */
 }
 
-static bool has_receive_from(const struct gy_plan *plan, int lane, int peer)
+static bool has_receive_from(const struct gy_schedule *schedule, int lane, int peer)
 {
-    for (int s = plan->lane[lane].first; s < plan->lane[lane].first + plan->lane[lane].count; s++)
-        if ((plan->step[s].kind == GY_RECV || plan->step[s].kind == GY_RECV_REDUCE) && plan->step[s].peer == peer)
+    for (int s = schedule->lane[lane].first; s < schedule->lane[lane].first + schedule->lane[lane].count; s++)
+        if ((schedule->step[s].kind == GY_RECV || schedule->step[s].kind == GY_RECV_REDUCE) &&
+            schedule->step[s].peer == peer)
             return true;
     return false;
 }
@@ -44,13 +45,14 @@ static bool exchange(struct run *run, int rank, int lane)
 {
     const struct gy_step *step = lane_head(run, rank, lane);
     int peer = step->peer, to = -1;
-    if (peer < 0 || peer >= run->size || (peer == rank && !form_to_self(plan_of(run, rank))))
+    if (peer < 0 || peer >= run->size || (peer == rank && !form_to_self(schedule_of(run, rank))))
         return run_fail(run, rank, "lane %d sends to rank %d", lane, peer);
     if (!in_call(run, peer) || run->rank[peer].call != run->rank[rank].call)
         return false;
-    const struct gy_plan *plan = plan_of(run, peer);
-    for (int i = 0; i < plan->lanes; i++) {
-        if (plan->lane[i].channel != plan_of(run, rank)->lane[lane].channel || !has_receive_from(plan, i, rank))
+    const struct gy_schedule *schedule = schedule_of(run, peer);
+    for (int i = 0; i < schedule->lanes; i++) {
+        if (schedule->lane[i].channel != schedule_of(run, rank)->lane[lane].channel ||
+            !has_receive_from(schedule, i, rank))
             continue;
         if (to >= 0)
             return run_fail(run, peer, "two lanes receive from rank %d on one channel", rank);
@@ -68,7 +70,7 @@ static bool exchange(struct run *run, int rank, int lane)
                                      ? run->order.depth[in.event]
                                      : run->order.depth[out.event] + 1;
     const struct gy_checker_call *call = &run->calls[run->rank[rank].call];
-    if (out.tile != in.tile || tiles_of(call, in.plan, in.step) != tiles_of(call, out.plan, out.step))
+    if (out.tile != in.tile || tiles_of(call, in.schedule, in.step) != tiles_of(call, out.schedule, out.step))
         return run_fail(run, rank, "lane %d sends in other tiles than rank %d receives", lane, peer);
     if (!effect_receive(run, &in, start, count))
         return false;
@@ -94,8 +96,8 @@ static bool advance(struct run *run, int rank, int lane)
 static bool begin_call(struct run *run, int rank)
 {
     struct rank_state *state = &run->rank[rank];
-    const struct gy_plan *plan = plan_of(run, rank);
-    for (int i = 0; i < GY_PLAN_LANES; i++) {
+    const struct gy_schedule *schedule = schedule_of(run, rank);
+    for (int i = 0; i < GY_SCHEDULE_LANES; i++) {
         struct lane_state *lane = &state->lane[i];
         lane->done.count = lane->first_done.count = 0;
         lane->step = lane->round = lane->round_in_step = 0;
@@ -105,7 +107,7 @@ static bool begin_call(struct run *run, int rank)
     state->finished = false;
     state->base = state->counter[0].count;
     state->start_event = gy_order_event(&run->order, chain_of(run, rank, -1), run->rank[rank].call);
-    if (!form_holds(run, rank, plan))
+    if (!form_holds(run, rank, schedule))
         return false;
     memory_begin(run, rank);
     return true;
@@ -115,7 +117,7 @@ static bool begin_call(struct run *run, int rank)
 static bool finish_call(struct run *run, int rank)
 {
     struct rank_state *state = &run->rank[rank];
-    const struct gy_plan *plan = plan_of(run, rank);
+    const struct gy_schedule *schedule = schedule_of(run, rank);
     bool forgets = run->calls[state->call].flaw == GY_CHECKER_SENDS_FORGOTTEN;
     int event = gy_order_event(&run->order, chain_of(run, rank, -1), run->rank[rank].call), iterations = 0;
     for (int i = 0; i + 1 < run->chains; i++) {
@@ -123,14 +125,14 @@ static bool finish_call(struct run *run, int rank)
         if (last >= 0 && !(forgets && i >= run->lanes)) /* tiny vectors use one lane only */
             gy_order_after(&run->order, event, last);
     }
-    for (int i = 0; i < plan->lanes; i++) {
-        if (plan->lane[i].region_lane >= 0 && state->lane[i].done.count > iterations)
+    for (int i = 0; i < schedule->lanes; i++) {
+        if (schedule->lane[i].region_lane >= 0 && state->lane[i].done.count > iterations)
             iterations = state->lane[i].done.count;
     }
     for (int w = 0; w < GY_REGION_LANES; w++)
         while (state->counter[w].count < state->base + iterations)
             events_push(&state->counter[w], event);
-    if (plan->shape.collective == GY_BARRIER) {
+    if (schedule->shape.collective == GY_BARRIER) {
         const uint16_t *clock = run->order.clock + (size_t)event * (size_t)run->order.chains;
         for (int r = 0; r < run->size; r++)
             if (clock[chain_of(run, r, -1)] < EVENTS * state->call + 1)
@@ -162,12 +164,12 @@ static bool return_both(struct run *run, int rank)
 static bool end_call(struct run *run, int rank)
 {
     struct rank_state *state = &run->rank[rank];
-    if (form_to_self(plan_of(run, rank)) && !return_both(run, rank))
+    if (form_to_self(schedule_of(run, rank)) && !return_both(run, rank))
         return false;
     int event = gy_order_event(&run->order, chain_of(run, rank, -1), state->call);
     gy_order_after(&run->order, event, state->finish_event);
     mapped_quiet(run, rank, event);
-    if (!form_to_self(plan_of(run, rank)) &&
+    if (!form_to_self(schedule_of(run, rank)) &&
         (!memory_end(run, rank, event) || !memory_return(run, rank, GY_INPUT, event) ||
          !memory_return(run, rank, GY_OUTPUT, event) || !memory_return(run, rank, GY_SCRATCH, event)))
         return false;
@@ -183,7 +185,7 @@ static bool advance_rank(struct run *run, int rank)
     bool moved = false, done = true;
     if (state->call == run->ncalls)
         return false;
-    if (plan_of(run, rank) == NULL) {
+    if (schedule_of(run, rank) == NULL) {
         for (int i = 0; i < EVENTS; i++)
             gy_order_event(&run->order, chain_of(run, rank, -1), state->call);
         state->call++;
@@ -194,11 +196,11 @@ static bool advance_rank(struct run *run, int rank)
         if (!begin_call(run, rank))
             return false;
     }
-    const struct gy_plan *plan = plan_of(run, rank);
+    const struct gy_schedule *schedule = schedule_of(run, rank);
     bool tiny = run->calls[state->call].tiny != NULL;
     if (tiny)
         moved = tiny_advance(run, rank, &done) || moved;
-    for (int i = 0; i < plan->lanes && !tiny; i++) {
+    for (int i = 0; i < schedule->lanes && !tiny; i++) {
         while (!run->failed && advance(run, rank, i))
             moved = true;
         done = done && lane_head(run, rank, i) == NULL;
@@ -243,8 +245,8 @@ static void open_run(struct run *run)
         elements = call->total > elements ? call->total : elements;
         slot = call->tile * (size_t)run->size > slot ? call->tile * (size_t)run->size : slot;
         for (int r = 0; r < run->size; r++)
-            if (call->plans[r] != NULL && call->plans[r]->lanes > run->lanes)
-                run->lanes = call->plans[r]->lanes;
+            if (call->schedules[r] != NULL && call->schedules[r]->lanes > run->lanes)
+                run->lanes = call->schedules[r]->lanes;
     }
     run->stride = elements > slot ? elements : slot;
     run->rank = calloc((size_t)run->size, sizeof(run->rank[0]));
@@ -259,7 +261,7 @@ static void open_run(struct run *run)
     gy_order_open(&run->order, run->size * run->chains);
     bool window = false;
     for (int c = 0; c < run->ncalls; c++)
-        window = window || (run->calls[c].plans[0] != NULL && run->calls[c].plans[0]->shm);
+        window = window || (run->calls[c].schedules[0] != NULL && run->calls[c].schedules[0]->shm);
     for (int r = 0; r < run->size && window; r++)
         open_shared(run, r);
 }
@@ -268,7 +270,7 @@ static void close_run(struct run *run)
 {
     for (int r = 0; r < run->size; r++) {
         struct rank_state *rank = &run->rank[r];
-        for (int i = 0; i < GY_PLAN_LANES; i++) {
+        for (int i = 0; i < GY_SCHEDULE_LANES; i++) {
             free(rank->lane[i].done.event);
             free(rank->lane[i].first_done.event);
         }
@@ -319,7 +321,7 @@ bool gy_checker_by_rank(enum gy_collective collective)
 }
 
 /* The shape as rank r sees it. False: it has no part in it. */
-static bool shape_of_rank(const struct gy_plan_shape *shape, int r, struct gy_plan_shape *mine)
+static bool shape_of_rank(const struct gy_schedule_shape *shape, int r, struct gy_schedule_shape *mine)
 {
     int other = (shape->root + 1) % shape->size;
     *mine = *shape;
@@ -332,12 +334,12 @@ static bool shape_of_rank(const struct gy_plan_shape *shape, int r, struct gy_pl
 }
 
 /* The lanes of both requests of a message to oneself. */
-static struct gy_plan *build_to_self(int size, int rank)
+static struct gy_schedule *build_to_self(int size, int rank)
 {
-    struct gy_plan_shape shape = {GY_SEND_TO, GY_LINEAR, .rank = rank, .size = size, .root = rank};
-    struct gy_plan *send = gy_plan_build(&shape), *both = NULL;
+    struct gy_schedule_shape shape = {GY_SEND_TO, GY_LINEAR, .rank = rank, .size = size, .root = rank};
+    struct gy_schedule *send = gy_schedule_build(&shape), *both = NULL;
     shape.collective = GY_RECEIVE_FROM;
-    struct gy_plan *receive = gy_plan_build(&shape);
+    struct gy_schedule *receive = gy_schedule_build(&shape);
     if (send != NULL && receive != NULL && send->lanes == 1 && receive->lanes == 1)
         both = gy_alloc_zero(1, sizeof(*both) + (size_t)(send->steps + receive->steps) * sizeof(both->step[0]));
     if (both != NULL) {
@@ -351,56 +353,56 @@ static struct gy_plan *build_to_self(int size, int rank)
         both->output_lo = receive->output_lo;
         both->output_blocks = receive->output_blocks;
     }
-    gy_plan_free(send);
-    gy_plan_free(receive);
+    gy_schedule_free(send);
+    gy_schedule_free(receive);
     return both;
 }
 
-struct gy_plan **gy_checker_plans_to_self(int size, int rank)
+struct gy_schedule **gy_checker_schedules_to_self(int size, int rank)
 {
-    struct gy_plan **plans = calloc((size_t)size, sizeof(plans[0]));
-    if (plans != NULL)
-        plans[rank] = build_to_self(size, rank);
-    if (plans != NULL && plans[rank] != NULL)
-        return plans;
-    free(plans);
+    struct gy_schedule **schedules = calloc((size_t)size, sizeof(schedules[0]));
+    if (schedules != NULL)
+        schedules[rank] = build_to_self(size, rank);
+    if (schedules != NULL && schedules[rank] != NULL)
+        return schedules;
+    free(schedules);
     return NULL;
 }
 
-struct gy_plan **gy_checker_plans(const struct gy_plan_shape *shape)
+struct gy_schedule **gy_checker_schedules(const struct gy_schedule_shape *shape)
 {
     if (gy_is_point_to_point(shape->collective) && shape->size == 1)
-        return gy_checker_plans_to_self(1, 0);
-    struct gy_plan **plans = calloc((size_t)shape->size, sizeof(plans[0]));
-    for (int r = 0; plans != NULL && r < shape->size; r++) {
-        struct gy_plan_shape mine;
+        return gy_checker_schedules_to_self(1, 0);
+    struct gy_schedule **schedules = calloc((size_t)shape->size, sizeof(schedules[0]));
+    for (int r = 0; schedules != NULL && r < shape->size; r++) {
+        struct gy_schedule_shape mine;
         if (!shape_of_rank(shape, r, &mine))
             continue;
-        plans[r] = gy_plan_build(&mine);
-        if (plans[r] == NULL) {
-            gy_checker_plans_free(plans, shape->size);
+        schedules[r] = gy_schedule_build(&mine);
+        if (schedules[r] == NULL) {
+            gy_checker_schedules_free(schedules, shape->size);
             return NULL;
         }
     }
-    return plans;
+    return schedules;
 }
 
-void gy_checker_plans_free(struct gy_plan **plans, int size)
+void gy_checker_schedules_free(struct gy_schedule **schedules, int size)
 {
     for (int r = 0; r < size; r++)
-        gy_plan_free(plans[r]);
-    free(plans);
+        gy_schedule_free(schedules[r]);
+    free(schedules);
 }
 
-bool gy_checker_expression(const struct gy_plan_shape *shape, size_t total, size_t tile,
+bool gy_checker_expression(const struct gy_schedule_shape *shape, size_t total, size_t tile,
                            struct gy_expression *expression_p)
 {
-    struct gy_plan **plans = gy_checker_plans(shape);
-    if (plans == NULL)
+    struct gy_schedule **schedules = gy_checker_schedules(shape);
+    if (schedules == NULL)
         return false;
-    struct gy_checker_call call = {.plans = plans, .total = total, .tile = tile};
+    struct gy_checker_call call = {.schedules = schedules, .total = total, .tile = tile};
     struct gy_checker_report report;
     bool right = gy_checker_run(shape->size, &call, 1, &report, NULL, expression_p);
-    gy_checker_plans_free(plans, shape->size);
+    gy_checker_schedules_free(schedules, shape->size);
     return right;
 }

@@ -1,4 +1,4 @@
-/* The checker: runs all ranks' plans symbolically and proves what a plan must hold. It shares no code with the
+/* The checker: runs all ranks' schedules symbolically and proves what a schedule must hold. It shares no code with the
  * builders.
  *
  * A run is a sequence of calls on one communicator. Messages are rendezvous (a send completes only when it is matched),
@@ -15,8 +15,8 @@
  *   return          a rank's buffers are its caller's again at the end of its call, and its scratch is another call's:
  *                   that end writes over them all
  *
- * A message from one rank to another is a call in which all other ranks have no plan. One to oneself is the two requests
- * of its rank side by side: one plan with the lanes of both. */
+ * A message from one rank to another is a call in which all other ranks have no schedule. One to oneself is the two requests
+ * of its rank side by side: one schedule with the lanes of both. */
 #ifndef GY_TESTS_COLLECTIVES_CHECKER_H
 #define GY_TESTS_COLLECTIVES_CHECKER_H
 
@@ -25,7 +25,7 @@
 #include "expression.h"
 #include "order.h"
 
-/* How tiny vectors are exchanged instead of by their one-shot plan: exchange k of the communicator goes through line
+/* How tiny vectors are exchanged instead of by their one-shot schedule: exchange k of the communicator goes through line
  * k mod `lines` of every rank, and whoever enters it has waited for everyone to enter the one before, or has not. */
 struct gy_checker_eager {
     int lines;
@@ -51,10 +51,10 @@ enum gy_checker_flaw {
 };
 
 struct gy_checker_call {
-    struct gy_plan *const *plans; /* one per rank; NULL: this rank has no part in it */
-    size_t total, tile;           /* elements */
+    struct gy_schedule *const *schedules; /* one per rank; NULL: this rank has no part in it */
+    size_t total, tile;                   /* elements */
     bool in_place;
-    const struct gy_checker_eager *tiny;    /* NULL: by the plans */
+    const struct gy_checker_eager *tiny;    /* NULL: by the schedules */
     bool canonical;                         /* gathers combine in the canonical tree, and so must every algorithm */
     const size_t *starts;                   /* [size + 1] where the ranks' blocks begin; NULL: all have one length */
     const struct gy_checker_mapped *mapped; /* NULL: nothing is offered */
@@ -71,28 +71,28 @@ struct gy_checker_report {
     int depth;             /* messages one after another on the longest path */
 };
 
-/* False: the plans are wrong, and report_p->text says why. `order_p` (or NULL) receives what happened before what, and
+/* False: the schedules are wrong, and report_p->text says why. `order_p` (or NULL) receives what happened before what, and
  * the dataflow: gy_order_close it. `expression_p` (or NULL) receives the first call's values: free it. */
 bool gy_checker_run(int size, const struct gy_checker_call *calls, int ncalls, struct gy_checker_report *report_p,
                     struct gy_order *order_p, struct gy_expression *expression_p);
 
 /* Compares counts of a single call with the algorithm's formula; `starts` as in the call. */
-bool gy_checker_formula(const struct gy_plan_shape *shape, size_t total, const size_t *starts,
+bool gy_checker_formula(const struct gy_schedule_shape *shape, size_t total, const size_t *starts,
                         const struct gy_checker_report *report, char *text, size_t text_bytes);
 
 /* Of the same collective with any other shape: is the length a multiple of the world size? */
 bool gy_checker_by_rank(enum gy_collective collective);
 
-/* Builds the plans of a shape for every rank (shape.rank is ignored); NULL when out of memory. Point to point: rank
- * root + 1 sends to rank `root`, or receives from it, and rank `root` does the opposite; the others' plans are NULL. In a
+/* Builds the schedules of a shape for every rank (shape.rank is ignored); NULL when out of memory. Point to point: rank
+ * root + 1 sends to rank `root`, or receives from it, and rank `root` does the opposite; the others' schedules are NULL. In a
  * world of one rank it does both. */
-struct gy_plan **gy_checker_plans(const struct gy_plan_shape *shape);
-/* Rank `rank` sends to itself; the others' plans are NULL. */
-struct gy_plan **gy_checker_plans_to_self(int size, int rank);
-void gy_checker_plans_free(struct gy_plan **plans, int size);
+struct gy_schedule **gy_checker_schedules(const struct gy_schedule_shape *shape);
+/* Rank `rank` sends to itself; the others' schedules are NULL. */
+struct gy_schedule **gy_checker_schedules_to_self(int size, int rank);
+void gy_checker_schedules_free(struct gy_schedule **schedules, int size);
 
 /* The expression of every element of the vector as this shape computes it, for gy_expression_evaluate. */
-bool gy_checker_expression(const struct gy_plan_shape *shape, size_t total, size_t tile,
+bool gy_checker_expression(const struct gy_schedule_shape *shape, size_t total, size_t tile,
                            struct gy_expression *expression_p);
 
 #endif

@@ -10,10 +10,10 @@ static struct gy_cell *user_cell(struct run *run, int r, enum gy_space space, si
 {
     struct rank_state *rank = &run->rank[r];
     const struct gy_checker_call *call = &run->calls[rank->call];
-    const struct gy_plan *plan = plan_of(run, r);
+    const struct gy_schedule *schedule = schedule_of(run, r);
     int lo, width;
-    form_view(plan, space, &lo, &width);
-    if (e < block_begin(call, plan->blocks, lo) || e >= block_begin(call, plan->blocks, lo + width))
+    form_view(schedule, space, &lo, &width);
+    if (e < block_begin(call, schedule->blocks, lo) || e >= block_begin(call, schedule->blocks, lo + width))
         return NULL;
     return &(space == GY_INPUT ? rank->input : rank->output)[e];
 }
@@ -22,7 +22,7 @@ static struct gy_cell *user_cell(struct run *run, int r, enum gy_space space, si
 static struct gy_cell *scratch_cell(struct run *run, const struct iteration *it, int slot, size_t base, size_t e)
 {
     struct rank_state *rank = &run->rank[it->rank];
-    slot %= it->plan->scratch_slots;
+    slot %= it->schedule->scratch_slots;
     if (slot < 0 || e < base || e - base >= rank->scratch_length)
         return NULL;
     return &rank->scratch[(size_t)slot * rank->scratch_length + (e - base)];
@@ -31,13 +31,13 @@ static struct gy_cell *scratch_cell(struct run *run, const struct iteration *it,
 /* The cell of element `e` of the vector, which is element `at` of its range; NULL: outside. */
 static struct gy_cell *cell_at(struct run *run, const struct iteration *it, enum gy_space space, size_t e, size_t at)
 {
-    const struct gy_plan *plan = it->plan;
+    const struct gy_schedule *schedule = it->schedule;
     const struct gy_checker_call *call = &run->calls[run->rank[it->rank].call];
     if (space == GY_INPUT || space == GY_OUTPUT)
         return user_cell(run, it->rank, space, e);
-    if (space != GY_SCRATCH || plan->scratch_slots < 1)
+    if (space != GY_SCRATCH || schedule->scratch_slots < 1)
         return NULL;
-    size_t base = plan->scratch_lo < 0 ? e - at : block_begin(call, plan->blocks, plan->scratch_lo);
+    size_t base = schedule->scratch_lo < 0 ? e - at : block_begin(call, schedule->blocks, schedule->scratch_lo);
     return scratch_cell(run, it, it->step->slot0 + it->step->slot_stride * it->round_in_step, base, e);
 }
 
@@ -64,7 +64,8 @@ bool effect_load(struct run *run, const struct iteration *it, struct gy_cell *ce
         return run_fail(run, it->rank, "lane %d reads element %zu outside", it->lane, e);
     if (!gy_cell_read(&run->order, it->event, cell, value_p))
         return run_fail(run, it->rank, "lane %d reads element %zu, which is not ordered after its write", it->lane, e);
-    bool moves = it->plan->shape.collective == GY_ALL_TO_ALL; /* from one place of the vector to another: see the end */
+    bool moves = it->schedule->shape.collective ==
+                 GY_ALL_TO_ALL; /* from one place of the vector to another: see the end */
     if (*value_p < 0 || (!moves && run->expression.node[*value_p].element != e))
         return run_fail(run, it->rank, "lane %d reads something that is not element %zu", it->lane, e);
     return true;
@@ -119,11 +120,11 @@ bool effect_combine(struct run *run, const struct iteration *it, const int32_t *
 /* Elements of the iteration's range and tile; `skip_p`: where in the range they begin. */
 static size_t extent(const struct run *run, const struct iteration *it, size_t *start_p, size_t *skip_p)
 {
-    int block = gy_range_block(it->step->range, it->plan->blocks, it->round_in_step);
+    int block = gy_range_block(it->step->range, it->schedule->blocks, it->round_in_step);
     *skip_p = 0;
     size_t count = piece_of(run, it, block, it->step->range.width, start_p);
     if (count > 0)
-        *skip_p = *start_p - block_begin(&run->calls[run->rank[it->rank].call], it->plan->blocks, block);
+        *skip_p = *start_p - block_begin(&run->calls[run->rank[it->rank].call], it->schedule->blocks, block);
     return count;
 }
 
@@ -137,7 +138,7 @@ bool effect_send(struct run *run, const struct iteration *it, size_t *start_p, s
             return false;
     }
     run->report->sent += *count_p;
-    const int *groups = it->plan->shape.groups;
+    const int *groups = it->schedule->shape.groups;
     if (groups && groups[it->rank] != groups[it->step->peer])
         run->report->crossed += *count_p;
     return true;
@@ -147,7 +148,7 @@ bool effect_receive(struct run *run, const struct iteration *it, size_t start, s
 {
     const struct gy_step *step = it->step;
     size_t my_start, skip;
-    bool moves = it->plan->shape.collective == GY_ALL_TO_ALL;
+    bool moves = it->schedule->shape.collective == GY_ALL_TO_ALL;
     if (extent(run, it, &my_start, &skip) != count || (count > 0 && !moves && my_start != start))
         return run_fail(run, it->rank, "lane %d receives other elements than rank %d sends", it->lane, step->peer);
     if (step->dst == GY_INPUT && count > 0)
@@ -192,7 +193,7 @@ static bool copy_or_reduce(struct run *run, const struct iteration *it)
 static struct gy_cell *slot_cell(struct run *run, const struct iteration *it, int rank, bool result, size_t at)
 {
     struct rank_state *owner = &run->rank[rank];
-    size_t slices = it->plan->side_by_side > 1 ? (size_t)it->plan->side_by_side : 1;
+    size_t slices = it->schedule->side_by_side > 1 ? (size_t)it->schedule->side_by_side : 1;
     if (at >= slices * run->calls[run->rank[it->rank].call].tile)
         return NULL;
     return &(result ? owner->result : owner->window)[it->number % GY_REGION_SLOTS][at];
@@ -202,21 +203,21 @@ static struct gy_cell *slot_cell(struct run *run, const struct iteration *it, in
 static size_t place_of(const struct run *run, const struct iteration *it, int owner, int block)
 {
     size_t tile = run->calls[run->rank[it->rank].call].tile;
-    return it->plan->blocks == 1 ? 0 : (size_t)(block < owner ? block : block - 1) * tile;
+    return it->schedule->blocks == 1 ? 0 : (size_t)(block < owner ? block : block - 1) * tile;
 }
 
 static bool publish(struct run *run, const struct iteration *it)
 {
     const struct gy_step *step = it->step;
     bool spread = step->range.width > 1;
-    if (step->range.width > 1 && step->range.width != it->plan->blocks)
-        return run_fail(run, it->rank, "publishes %d of %d slices", step->range.width, it->plan->blocks);
+    if (step->range.width > 1 && step->range.width != it->schedule->blocks)
+        return run_fail(run, it->rank, "publishes %d of %d slices", step->range.width, it->schedule->blocks);
     if (offers(run, it, it->rank, GY_INPUT))
         return true;
-    for (int b = 0; b < (step->range.width == 0 ? 0 : spread ? it->plan->blocks : 1); b++) {
+    for (int b = 0; b < (step->range.width == 0 ? 0 : spread ? it->schedule->blocks : 1); b++) {
         if (spread && b == it->rank)
             continue;
-        int block = spread ? b : gy_range_block(step->range, it->plan->blocks, 0);
+        int block = spread ? b : gy_range_block(step->range, it->schedule->blocks, 0);
         size_t start, count = piece_of(run, it, block, 1, &start);
         size_t at = spread ? place_of(run, it, it->rank, b) : 0;
         for (size_t i = 0; i < count; i++) {
@@ -236,7 +237,7 @@ static bool gather(struct run *run, const struct iteration *it)
     if (step->range.width == 0)
         return true;
     bool apart = step->dst == GY_RESULT, keep = !apart && mapped_keeps(run, it->rank, step);
-    int block = gy_range_block(step->range, it->plan->blocks, 0);
+    int block = gy_range_block(step->range, it->schedule->blocks, 0);
     size_t start, count = step->range.width == 1 ? piece_of(run, it, block, 1, &start) : 0;
     for (size_t i = 0; i < count; i++) {
         size_t e = start + i;
@@ -271,8 +272,8 @@ static size_t taken(const struct run *run, const struct iteration *it, int from,
     const struct gy_checker_call *call = &run->calls[run->rank[it->rank].call];
     if (!mapped_whole(run, it->rank, it->step, from))
         return piece_of(run, it, block, 1, start_p);
-    *start_p = block_begin(call, it->plan->blocks, block);
-    return it->tile > 0 ? 0 : block_begin(call, it->plan->blocks, block + 1) - *start_p;
+    *start_p = block_begin(call, it->schedule->blocks, block);
+    return it->tile > 0 ? 0 : block_begin(call, it->schedule->blocks, block + 1) - *start_p;
 }
 
 static bool collect(struct run *run, const struct iteration *it)
@@ -280,9 +281,9 @@ static bool collect(struct run *run, const struct iteration *it)
     const struct gy_step *step = it->step;
     if (step->range.width == 0 || (step->src == GY_RESULT && offers(run, it, it->rank, GY_OUTPUT)))
         return true;
-    for (int b = 0; b < it->plan->blocks; b++) {
+    for (int b = 0; b < it->schedule->blocks; b++) {
         int from = step->peer >= 0 ? step->peer : b;
-        if (step->peer >= 0 ? b != gy_range_block(step->range, it->plan->blocks, 0) : b == it->rank)
+        if (step->peer >= 0 ? b != gy_range_block(step->range, it->schedule->blocks, 0) : b == it->rank)
             continue;
         if (from >= run->size || from == it->rank)
             return run_fail(run, it->rank, "collects from rank %d", from);
@@ -312,7 +313,7 @@ static bool exchange(struct run *run, const struct iteration *it)
             continue;
         if (from == it->rank)
             return run_fail(run, it->rank, "exchanges with itself");
-        int block = step->peer >= 0 ? gy_range_block(step->range, it->plan->blocks, 0) : from;
+        int block = step->peer >= 0 ? gy_range_block(step->range, it->schedule->blocks, 0) : from;
         size_t source, start, count = taken(run, it, from, block, &start);
         if (taken(run, it, from, it->rank, &source) != count)
             return run_fail(run, it->rank, "exchanges blocks of different lengths with rank %d", from);
@@ -334,7 +335,7 @@ static bool exchange(struct run *run, const struct iteration *it)
 /* Element i of block p of a PACK or UNPACK: its cell in the range, and its cell in the runs. */
 static struct gy_cell *range_cell(struct run *run, const struct iteration *it, enum gy_space space, int p, size_t i)
 {
-    size_t e = block_begin(&run->calls[run->rank[it->rank].call], it->plan->blocks, it->step->range.lo + p) + i;
+    size_t e = block_begin(&run->calls[run->rank[it->rank].call], it->schedule->blocks, it->step->range.lo + p) + i;
     return cell_at(run, it, space, e, 0);
 }
 
@@ -342,17 +343,17 @@ static struct gy_cell *runs_cell(struct run *run, const struct iteration *it, en
 {
     const struct gy_runs *runs = &it->step->runs;
     const struct gy_checker_call *call = &run->calls[run->rank[it->rank].call];
-    int blocks = it->plan->blocks, block = (runs->lo + runs->stride * (p / runs->run) + p % runs->run) % blocks;
+    int blocks = it->schedule->blocks, block = (runs->lo + runs->stride * (p / runs->run) + p % runs->run) % blocks;
     size_t e = block_begin(call, blocks, block < 0 ? block + blocks : block) + i;
     if (space != GY_SCRATCH)
         return cell_at(run, it, space, e, 0);
-    return scratch_cell(run, it, runs->slot, block_begin(call, blocks, it->plan->scratch_lo), e);
+    return scratch_cell(run, it, runs->slot, block_begin(call, blocks, it->schedule->scratch_lo), e);
 }
 
 static bool move_blocks(struct run *run, const struct iteration *it)
 {
     const struct gy_step *step = it->step;
-    size_t length = run->calls[run->rank[it->rank].call].total / (size_t)it->plan->blocks;
+    size_t length = run->calls[run->rank[it->rank].call].total / (size_t)it->schedule->blocks;
     if (step->dst == GY_INPUT)
         return run_fail(run, it->rank, "lane %d writes to the input", it->lane);
     for (int p = 0; p < step->range.width; p++)
@@ -386,7 +387,7 @@ void memory_begin(struct run *run, int r)
 {
     struct rank_state *rank = &run->rank[r];
     const struct gy_checker_call *call = &run->calls[rank->call];
-    const struct gy_plan *plan = call->plans[r];
+    const struct gy_schedule *schedule = call->schedules[r];
     if (rank->input != rank->output)
         free(rank->input);
     free(rank->output);
@@ -394,50 +395,53 @@ void memory_begin(struct run *run, int r)
     int place = GY_RUN_SHARED * run->size + GY_RUN_PRIVATE * (rank->call * run->size + r);
     rank->output = gy_cells_new(call->total, place);
     /* All to all over links never is in place: what is asked for in place reads a copy. Nor are two requests. */
-    bool in_place = call->in_place && (plan->shape.collective != GY_ALL_TO_ALL || plan->shm) && !form_to_self(plan);
+    bool in_place = call->in_place && (schedule->shape.collective != GY_ALL_TO_ALL || schedule->shm) &&
+                    !form_to_self(schedule);
     rank->input = in_place ? rank->output : gy_cells_new(call->total, place + 1);
     int lo, width;
-    form_view(plan, GY_INPUT, &lo, &width);
-    for (size_t e = block_begin(call, plan->blocks, lo); e < block_begin(call, plan->blocks, lo + width); e++) {
+    form_view(schedule, GY_INPUT, &lo, &width);
+    for (size_t e = block_begin(call, schedule->blocks, lo); e < block_begin(call, schedule->blocks, lo + width); e++) {
         rank->input[e].value = gy_expression_leaf(&run->expression, r, e);
         rank->input[e].contents = contents_of(run, rank->call, rank->input[e].value);
     }
-    size_t blocks = (size_t)plan->blocks;
-    rank->scratch_length = (call->total * (size_t)plan->scratch_width + blocks - 1) / blocks;
-    if (call->starts && plan->scratch_slots > 0 && plan->scratch_lo >= 0)
-        rank->scratch_length = call->starts[plan->scratch_lo + plan->scratch_width] - call->starts[plan->scratch_lo];
-    for (size_t b = 0; call->starts && plan->scratch_lo < 0 && b < blocks; b++)
+    size_t blocks = (size_t)schedule->blocks;
+    rank->scratch_length = (call->total * (size_t)schedule->scratch_width + blocks - 1) / blocks;
+    if (call->starts && schedule->scratch_slots > 0 && schedule->scratch_lo >= 0)
+        rank->scratch_length = call->starts[schedule->scratch_lo + schedule->scratch_width] -
+                               call->starts[schedule->scratch_lo];
+    for (size_t b = 0; call->starts && schedule->scratch_lo < 0 && b < blocks; b++)
         if (b == 0 || call->starts[b + 1] - call->starts[b] > rank->scratch_length) /* of one block, see form.c */
             rank->scratch_length = call->starts[b + 1] - call->starts[b];
-    rank->scratch = gy_cells_new((size_t)plan->scratch_slots * rank->scratch_length, place + 2);
+    rank->scratch = gy_cells_new((size_t)schedule->scratch_slots * rank->scratch_length, place + 2);
 }
 
 /* Does `value` satisfy the definition for element e? */
-static bool right_value(const struct run *run, const struct gy_plan *plan, const struct gy_checker_call *call, size_t e,
-                        int32_t value)
+static bool right_value(const struct run *run, const struct gy_schedule *schedule, const struct gy_checker_call *call,
+                        size_t e, int32_t value)
 {
     const struct gy_expression_node *node = &run->expression.node[value];
     size_t count = call->total / (size_t)run->size;
-    switch (plan->shape.collective) {
+    switch (schedule->shape.collective) {
     case GY_SEND_TO: /* to oneself */
     case GY_BROADCAST:
     case GY_SCATTER_FROM:
-    case GY_RECEIVE_FROM: return node->left < 0 && node->rank == plan->shape.root;
+    case GY_RECEIVE_FROM: return node->left < 0 && node->rank == schedule->shape.root;
     case GY_ALL_GATHER:
     case GY_GATHER_TO: return node->left < 0 && node->rank == block_of(call, run->size, e);
     case GY_ALL_TO_ALL:
         return node->left < 0 && (size_t)node->rank == e / count &&
-               node->element == (size_t)plan->shape.rank * count + e % count;
+               node->element == (size_t)schedule->shape.rank * count + e % count;
     default: return gy_expression_count(&run->expression, value) == run->size;
     }
 }
 
 /* The hash of element e's tree as the algorithm's definition has it; computed once for all ranks. */
-static uint64_t expected_hash(struct run *run, int call_number, const struct gy_plan *plan, size_t total, size_t e)
+static uint64_t expected_hash(struct run *run, int call_number, const struct gy_schedule *schedule, size_t total,
+                              size_t e)
 {
     uint64_t *expected = &run->expected[(size_t)call_number * run->stride + e];
     if (*expected == 0) {
-        struct gy_plan_shape shape = plan->shape;
+        struct gy_schedule_shape shape = schedule->shape;
         if (run->calls[call_number].canonical)
             shape.algorithm = GY_CANONICAL;
         const struct gy_checker_call *call = &run->calls[call_number];
@@ -452,19 +456,19 @@ bool memory_end(struct run *run, int r, int event)
 {
     struct rank_state *rank = &run->rank[r];
     const struct gy_checker_call *call = &run->calls[rank->call];
-    const struct gy_plan *plan = call->plans[r];
+    const struct gy_schedule *schedule = call->schedules[r];
     int lo, width;
-    form_view(plan, GY_OUTPUT, &lo, &width);
-    for (size_t e = block_begin(call, plan->blocks, lo); e < block_begin(call, plan->blocks, lo + width); e++) {
-        struct iteration it = {.rank = r, .lane = -1, .event = event, .plan = plan};
+    form_view(schedule, GY_OUTPUT, &lo, &width);
+    for (size_t e = block_begin(call, schedule->blocks, lo); e < block_begin(call, schedule->blocks, lo + width); e++) {
+        struct iteration it = {.rank = r, .lane = -1, .event = event, .schedule = schedule};
         int32_t value;
         if (!effect_load(run, &it, &rank->output[e], e, &value))
             return false;
         uint64_t hash = run->expression.node[value].hash;
-        if (!right_value(run, plan, call, e, value))
+        if (!right_value(run, schedule, call, e, value))
             return run_fail(run, r, "element %zu of the output lacks a contribution", e);
-        bool moves = plan->shape.collective == GY_ALL_TO_ALL; /* a leaf, and the right one */
-        if (!moves && hash != expected_hash(run, rank->call, plan, call->total, e))
+        bool moves = schedule->shape.collective == GY_ALL_TO_ALL; /* a leaf, and the right one */
+        if (!moves && hash != expected_hash(run, rank->call, schedule, call->total, e))
             return run_fail(run, r, "element %zu of the output is reduced in another order than the algorithm's", e);
         if (rank->call == 0)
             run->expression.root[e] = value;
@@ -475,16 +479,16 @@ bool memory_end(struct run *run, int r, int event)
 bool memory_return(struct run *run, int r, enum gy_space space, int event)
 {
     const struct gy_checker_call *call = &run->calls[run->rank[r].call];
-    const struct gy_plan *plan = plan_of(run, r);
+    const struct gy_schedule *schedule = schedule_of(run, r);
     struct gy_cell *cells = space == GY_SCRATCH ? run->rank[r].scratch
                             : space == GY_INPUT ? run->rank[r].input
                                                 : run->rank[r].output;
-    size_t begin = 0, end = (size_t)plan->scratch_slots * run->rank[r].scratch_length;
+    size_t begin = 0, end = (size_t)schedule->scratch_slots * run->rank[r].scratch_length;
     if (space != GY_SCRATCH) {
         int lo, width;
-        form_view(plan, space, &lo, &width);
-        begin = block_begin(call, plan->blocks, lo);
-        end = block_begin(call, plan->blocks, lo + width);
+        form_view(schedule, space, &lo, &width);
+        begin = block_begin(call, schedule->blocks, lo);
+        end = block_begin(call, schedule->blocks, lo + width);
     }
     for (size_t e = begin; e < end; e++)
         if (!gy_cell_write(&run->order, event, &cells[e], GY_EXPRESSION_NONE, (uint64_t)event))

@@ -32,7 +32,7 @@ static int kept_of(int peer)
 static bool comes_later(const struct gy_lane *lane, int32_t step, int peer)
 {
     for (int32_t s = step + 1; s < lane->first + lane->count; s++)
-        if (request.plan->step[s].peer == peer)
+        if (request.schedule->step[s].peer == peer)
             return true;
     return false;
 }
@@ -40,7 +40,7 @@ static bool comes_later(const struct gy_lane *lane, int32_t step, int peer)
 /* The lane is at `step` and `peer` allows the first two iterations, twice. */
 static void grant(int l, int32_t step, int peer)
 {
-    const struct gy_lane *lane = &request.plan->lane[l];
+    const struct gy_lane *lane = &request.schedule->lane[l];
     struct gy_frame frame = {.kind = GY_FRAME_GRANT,
                              .epoch = world.epoch,
                              .comm = comm.id,
@@ -49,13 +49,13 @@ static void grant(int l, int32_t step, int peer)
                              .algorithm = request.shape.algorithm,
                              .lane = lane->channel,
                              .value = 2};
-    bool over = step == lane->first + lane->count, now = !over && request.plan->step[step].peer == peer;
+    bool over = step == lane->first + lane->count, now = !over && request.schedule->step[step].peer == peer;
     request.lane[l] = (struct gy_lane_state){.step = step, .exhausted = over};
     for (int i = 0; i < 2; i++)
         cr_assert_eq(gy_flow_handler.arrived(&ctx, peer, &frame, NULL), GYRE_SUCCESS);
     cr_assert_eq(request.lane[l].granted, now ? 2 : 0);
     cr_assert_eq(kept_of(peer), !now && comes_later(lane, step, peer), "%s: step %d of %d, peer %d",
-                 gy_algorithm_name(request.plan->shape.algorithm), step - lane->first, lane->count, peer);
+                 gy_algorithm_name(request.schedule->shape.algorithm), step - lane->first, lane->count, peer);
     gy_channel_free(channels[peer]);
     channels[peer] = NULL;
 }
@@ -66,20 +66,20 @@ Test(flow, grants_are_kept_for_steps_to_come_alone, .timeout = 20)
     comm.ctx = &ctx;
     request.comm = &comm;
     for (size_t a = 0; a < sizeof(algorithms) / sizeof(*algorithms); a++) {
-        struct gy_plan_shape shape = {
+        struct gy_schedule_shape shape = {
             .collective = GY_ALL_REDUCE, .algorithm = algorithms[a], .rank = 0, .size = RANKS};
-        request.plan = gy_plan_build(&shape);
+        request.schedule = gy_schedule_build(&shape);
         request.shape = (struct gy_call_signature){
             .sequence = 7, .collective = GY_ALL_REDUCE, .algorithm = (uint8_t)algorithms[a]};
-        for (int l = 0; l < request.plan->lanes; l++) {
-            const struct gy_lane *lane = &request.plan->lane[l];
-            if (request.plan->step[lane->first].kind != GY_SEND)
+        for (int l = 0; l < request.schedule->lanes; l++) {
+            const struct gy_lane *lane = &request.schedule->lane[l];
+            if (request.schedule->step[lane->first].kind != GY_SEND)
                 continue;
             for (int32_t step = lane->first; step <= lane->first + lane->count; step++)
                 for (int s = lane->first; s < lane->first + lane->count; s++)
-                    grant(l, step, request.plan->step[s].peer);
+                    grant(l, step, request.schedule->step[s].peer);
         }
-        gy_plan_free(request.plan);
+        gy_schedule_free(request.schedule);
     }
 }
 
@@ -87,22 +87,22 @@ Test(flow, grants_are_kept_for_steps_to_come_alone, .timeout = 20)
 Test(flow, short_steps_need_no_grant_in_tiles_either, .timeout = 20)
 {
     static const struct gy_transport_ops ops = {.eager = 32768};
-    struct gy_plan_shape shape = {GY_BROADCAST, GY_RING, 0, RANKS, 0, NULL};
+    struct gy_schedule_shape shape = {GY_BROADCAST, GY_RING, 0, RANKS, 0, NULL};
     comm.ctx = &ctx;
     ctx.ops[0] = &ops;
     request.comm = &comm;
-    request.plan = gy_plan_build(&shape);
+    request.schedule = gy_schedule_build(&shape);
     request.element = 4;
-    cr_assert_not_null(request.plan);
+    cr_assert_not_null(request.schedule);
     for (size_t bytes = 4096; bytes <= 65536; bytes += 4096)
         for (size_t tile = 8192; tile <= 65536; tile *= 2) {
-            request.in = request.out = (struct gy_layout){.total = bytes / 4, .blocks = request.plan->blocks};
+            request.in = request.out = (struct gy_layout){.total = bytes / 4, .blocks = request.schedule->blocks};
             request.tile = tile / 4;
-            cr_assert_eq(gy_flow_is_eager(&request, 0, &request.plan->step[request.plan->lane[0].first]),
+            cr_assert_eq(gy_flow_is_eager(&request, 0, &request.schedule->step[request.schedule->lane[0].first]),
                          bytes <= 32768, "%zu bytes in tiles of %zu", bytes, tile);
         }
-    gy_plan_free(request.plan);
-    request.plan = NULL;
+    gy_schedule_free(request.schedule);
+    request.schedule = NULL;
 }
 
 static int posted;
@@ -156,7 +156,7 @@ static void expect_grants(int l, int64_t way, uint64_t first, uint64_t came, uin
     struct gy_lane_state *lane = &request.lane[l];
     trip = way;
     posted = 0;
-    *lane = (struct gy_lane_state){.step = request.plan->lane[l].first};
+    *lane = (struct gy_lane_state){.step = request.schedule->lane[l].first};
     gy_lane_begin(&request, l);
     cr_assert_eq(lane->tiles, 64);
     gy_flow_receive(&request, l);
@@ -192,14 +192,14 @@ Test(flow, no_more_is_granted_over_a_wire_than_fills_it, .timeout = 20)
     request.element = 4;
     request.tile = 8192;
     for (size_t a = 0; a < sizeof(algorithms) / sizeof(*algorithms); a++) {
-        struct gy_plan_shape shape = {GY_BROADCAST, algorithms[a], 0, RANKS, 1, NULL};
+        struct gy_schedule_shape shape = {GY_BROADCAST, algorithms[a], 0, RANKS, 1, NULL};
         bool chain = algorithms[a] == GY_RING; /* has a wire to itself */
-        request.plan = gy_plan_build(&shape);
-        cr_assert_not_null(request.plan);
-        request.in = request.out = (struct gy_layout){.total = (size_t)request.plan->blocks * 64 * request.tile,
-                                                      .blocks = request.plan->blocks};
-        for (int l = 0; l < request.plan->lanes; l++) {
-            if (!gy_plan_receives(request.plan, l))
+        request.schedule = gy_schedule_build(&shape);
+        cr_assert_not_null(request.schedule);
+        request.in = request.out = (struct gy_layout){.total = (size_t)request.schedule->blocks * 64 * request.tile,
+                                                      .blocks = request.schedule->blocks};
+        for (int l = 0; l < request.schedule->lanes; l++) {
+            if (!gy_schedule_receives(request.schedule, l))
                 continue;
             expect_grants(l, 10000, chain ? 64 : 2, 1, chain ? 64 : 3);
             expect_grants(l, 100000, chain ? 64 : 5, 1, chain ? 64 : 6);
@@ -207,10 +207,10 @@ Test(flow, no_more_is_granted_over_a_wire_than_fills_it, .timeout = 20)
             expect_grants(l, 50000000, 64, 63, 64);
             expect_grants(l, 0, 64, 63, 64); /* not known */
         }
-        gy_plan_free(request.plan);
+        gy_schedule_free(request.schedule);
     }
     for (int r = 0; r < RANKS; r++)
         gy_channel_free(channels[r]);
     memset(channels, 0, sizeof(channels));
-    request.plan = NULL;
+    request.schedule = NULL;
 }

@@ -18,7 +18,7 @@ static int floor_log2(int n)
 }
 
 /* Elements of rank r's block. */
-static size_t block(const struct gy_plan_shape *shape, size_t total, const size_t *starts, int r)
+static size_t block(const struct gy_schedule_shape *shape, size_t total, const size_t *starts, int r)
 {
     size_t n = (size_t)shape->size, b = (size_t)r;
     return starts ? starts[r + 1] - starts[r] : total * (b + 1) / n - total * b / n;
@@ -27,7 +27,7 @@ static size_t block(const struct gy_plan_shape *shape, size_t total, const size_
 /* P = 2^k cores, E = n − P folded ranks; every exchange moves whole vectors summed over the ranks: (P − 1) per
  * direction. A path of k exchanges ends at the complement of the core where it began, so in one direction a folded
  * core's delay reaches another only when 2E > P. */
-static struct cost halving_doubling(const struct gy_plan_shape *shape, size_t total, const size_t *starts)
+static struct cost halving_doubling(const struct gy_schedule_shape *shape, size_t total, const size_t *starts)
 {
     int n = shape->size, k = floor_log2(n), folded = n - (1 << k);
     size_t cores = (size_t)1 << k, extra = (size_t)folded, odd = 0;
@@ -44,7 +44,7 @@ static struct cost halving_doubling(const struct gy_plan_shape *shape, size_t to
 
 /* Groups of 2^b ranks by the bits of n. What moves towards the first group is a vector less than there are ranks. A
  * group is ready when it has halved (b) and the next group's fold has come (one more); then each direction once more. */
-static struct cost canonical(const struct gy_plan_shape *shape, size_t total, const size_t *starts)
+static struct cost canonical(const struct gy_schedule_shape *shape, size_t total, const size_t *starts)
 {
     int n = shape->size, bits = floor_log2(n), pieces = 1 << bits, ready = 0, place = 0, depth = 0;
     for (int b = 0; b <= bits; b++)
@@ -79,7 +79,7 @@ static struct cost canonical(const struct gy_plan_shape *shape, size_t total, co
 }
 
 /* Through windows nobody publishes what only itself would read. */
-static struct cost direct(const struct gy_plan_shape *shape, size_t total, const size_t *starts)
+static struct cost direct(const struct gy_schedule_shape *shape, size_t total, const size_t *starts)
 {
     size_t n = (size_t)shape->size, others = n - 1, sums = shape->algorithm == GY_SHM_ONE_SHOT;
     size_t not_roots = total - block(shape, total, starts, shape->root); /* of the vector, all but the root's slice */
@@ -113,7 +113,7 @@ static int binomial_depth(int lo, int n, int root, size_t *blocks_p)
     return left > other ? left : other;
 }
 
-static struct cost binomial(const struct gy_plan_shape *shape, size_t total)
+static struct cost binomial(const struct gy_schedule_shape *shape, size_t total)
 {
     size_t blocks = 0, n = (size_t)shape->size;
     int depth = binomial_depth(0, shape->size, shape->root, &blocks);
@@ -144,7 +144,7 @@ static int bruck_depth(int n)
 }
 
 /* Blocks that have to go i ranks on travel once for every bit of i. */
-static struct cost bruck(const struct gy_plan_shape *shape, size_t total)
+static struct cost bruck(const struct gy_schedule_shape *shape, size_t total)
 {
     size_t others = (size_t)shape->size - 1, bits = 0;
     int messages = floor_log2(shape->size - 1) + 1;
@@ -176,7 +176,7 @@ struct groups {
     int count, smallest, largest, slices, place; /* place: of the root in its group */
 };
 
-static struct groups look_at(const struct gy_plan_shape *shape)
+static struct groups look_at(const struct gy_schedule_shape *shape)
 {
     struct groups groups = {.count = 0, .smallest = shape->size};
     for (int seen = 0, g = 0; seen < shape->size; groups.count = ++g) {
@@ -197,7 +197,7 @@ static struct groups look_at(const struct gy_plan_shape *shape)
 /* L slices, G groups, whatever happens outside moves G − 1 vectors between groups in each direction. Inside, everyone but one
  * of a group sends each element once to be reduced, and gets it once. Ranks that own no slice get, or give, their block
  * through an owner; a root that is given all the slices but its own one. */
-static struct grouped_cost hierarchical(const struct gy_plan_shape *shape, size_t total)
+static struct grouped_cost hierarchical(const struct gy_schedule_shape *shape, size_t total)
 {
     struct groups groups = look_at(shape);
     size_t n = (size_t)shape->size, slices = (size_t)groups.smallest, place = (size_t)groups.place;
@@ -206,7 +206,7 @@ static struct grouped_cost hierarchical(const struct gy_plan_shape *shape, size_
     bool both = shape->collective == GY_ALL_REDUCE, to_root = shape->collective == GY_REDUCE_TO;
     bool alike = groups.smallest == groups.largest, inside = groups.largest > 1;
     int outside = groups.count - 1, levels = outside == 0 ? 0 : floor_log2(groups.count), ways = both ? 2 : 1;
-    struct gy_plan_shape of_groups = {.collective = shape->collective, .size = groups.count};
+    struct gy_schedule_shape of_groups = {.collective = shape->collective, .size = groups.count};
     of_groups.algorithm = GY_HALVING_DOUBLING;
     if (shape->algorithm == GY_HIERARCHICAL_TREE && outside > 0)
         outside = both ? in_order_height(groups.count) : 1 + in_order_height(groups.count - 1);
@@ -225,7 +225,7 @@ static struct grouped_cost hierarchical(const struct gy_plan_shape *shape, size_
     return (struct grouped_cost){cost, (size_t)ways * other_groups * total, !alike || short_broadcast};
 }
 
-static struct cost cost_of(const struct gy_plan_shape *shape, size_t total, const size_t *starts)
+static struct cost cost_of(const struct gy_schedule_shape *shape, size_t total, const size_t *starts)
 {
     size_t others = (size_t)shape->size - 1;
     int n = shape->size, height = floor_log2(n);
@@ -256,7 +256,7 @@ static struct cost cost_of(const struct gy_plan_shape *shape, size_t total, cons
     }
 }
 
-bool gy_checker_formula(const struct gy_plan_shape *shape, size_t total, const size_t *starts,
+bool gy_checker_formula(const struct gy_schedule_shape *shape, size_t total, const size_t *starts,
                         const struct gy_checker_report *report, char *text, size_t text_bytes)
 {
     struct cost want = cost_of(shape, total, starts);

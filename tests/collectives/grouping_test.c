@@ -1,4 +1,4 @@
-/* Groupings of GYRE_HIERARCHY, and the size of the plans that are made on them. */
+/* Groupings of GYRE_HIERARCHY, and the size of the schedules that are made on them. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,7 +85,7 @@ Test(grouping, more_ranks_than_cores)
 }
 
 /* Loops are found: the steps do not grow with what a group moves, but with its members and, where there are few, groups. */
-Test(grouping, plans_of_large_worlds_are_small)
+Test(grouping, schedules_of_large_worlds_are_small)
 {
     enum { SIZE = 512 };
     static int runs[SIZE], interleaved[SIZE];
@@ -96,13 +96,14 @@ Test(grouping, plans_of_large_worlds_are_small)
     for (int c = 0; c < GY_COLLECTIVES; c++)
         for (int a = GY_HIERARCHICAL; a <= GY_HIERARCHICAL_TREE; a++)
             for (int i = 0; i < 2; i++) {
-                struct gy_plan_shape shape = {(enum gy_collective)c, (enum gy_algorithm)a, 77, SIZE, 5, runs};
+                struct gy_schedule_shape shape = {(enum gy_collective)c, (enum gy_algorithm)a, 77, SIZE, 5, runs};
                 shape.groups = i ? interleaved : runs;
-                struct gy_plan *plan = gy_plan_exists(shape.collective, shape.algorithm, SIZE) ? gy_plan_build(&shape)
-                                                                                               : NULL;
-                cr_expect(!plan || plan->steps < 420, "%s %s: %d steps", gy_collective_name(shape.collective),
-                          gy_algorithm_name(shape.algorithm), plan->steps);
-                gy_plan_free(plan);
+                struct gy_schedule *schedule = gy_schedule_exists(shape.collective, shape.algorithm, SIZE)
+                                                   ? gy_schedule_build(&shape)
+                                                   : NULL;
+                cr_expect(!schedule || schedule->steps < 420, "%s %s: %d steps", gy_collective_name(shape.collective),
+                          gy_algorithm_name(shape.algorithm), schedule->steps);
+                gy_schedule_free(schedule);
             }
 }
 
@@ -113,16 +114,16 @@ Test(grouping, more_slots_than_16_bits_can_count)
     static int groups[SIZE];
     for (int r = 0; r < SIZE; r++)
         groups[r] = r < SIZE - 1 ? r : r - 1; /* one rank each, but the last two */
-    struct gy_plan_shape shape = {GY_REDUCE_SCATTER, GY_HIERARCHICAL, 5, SIZE, 0, groups};
-    struct gy_plan *plan = gy_plan_build(&shape);
-    cr_assert_not_null(plan);
+    struct gy_schedule_shape shape = {GY_REDUCE_SCATTER, GY_HIERARCHICAL, 5, SIZE, 0, groups};
+    struct gy_schedule *schedule = gy_schedule_build(&shape);
+    cr_assert_not_null(schedule);
     bool used[SIZE] = {false};
     int reduced = 0;
-    cr_assert_eq(plan->scratch_slots, SIZE);
-    for (int s = 0; s < plan->steps; s++)
-        for (int round = 0; round < plan->step[s].rounds; round++) {
-            const struct gy_step *step = &plan->step[s];
-            int block = gy_range_block(step->range, plan->blocks, round);
+    cr_assert_eq(schedule->scratch_slots, SIZE);
+    for (int s = 0; s < schedule->steps; s++)
+        for (int round = 0; round < schedule->step[s].rounds; round++) {
+            const struct gy_step *step = &schedule->step[s];
+            int block = gy_range_block(step->range, schedule->blocks, round);
             int64_t slot = ((int64_t)step->slot0 + (int64_t)step->slot_stride * round) % SIZE;
             if (step->kind != GY_RECV_REDUCE || step->dst != GY_SCRATCH)
                 continue;
@@ -131,27 +132,27 @@ Test(grouping, more_slots_than_16_bits_can_count)
             reduced++;
         }
     cr_assert_eq(reduced, SIZE - 2, "of all but the rank's own, and of the one that it sends first");
-    gy_plan_free(plan);
+    gy_schedule_free(schedule);
 }
 
-/* Whichever allocation fails, there is no plan, and nothing is left behind (AddressSanitizer). */
-Test(grouping, plans_without_memory)
+/* Whichever allocation fails, there is no schedule, and nothing is left behind (AddressSanitizer). */
+Test(grouping, schedules_without_memory)
 {
     static const int groups[] = {0, 0, 1, 1, 1, 2, 2};
     for (int c = 0; c < GY_COLLECTIVES; c++)
         for (int a = GY_HIERARCHICAL; a <= GY_HIERARCHICAL_TREE; a++) {
-            struct gy_plan_shape shape = {(enum gy_collective)c, (enum gy_algorithm)a, 3, 7, 2, groups};
-            struct gy_plan *plan = NULL;
-            if (!gy_plan_exists(shape.collective, shape.algorithm, 7))
+            struct gy_schedule_shape shape = {(enum gy_collective)c, (enum gy_algorithm)a, 3, 7, 2, groups};
+            struct gy_schedule *schedule = NULL;
+            if (!gy_schedule_exists(shape.collective, shape.algorithm, 7))
                 continue;
             uint64_t failed = 0;
-            for (uint64_t nth = 1; !plan; nth++, failed++) {
+            for (uint64_t nth = 1; !schedule; nth++, failed++) {
                 gy_alloc_fail_at(nth);
-                plan = gy_plan_build(&shape);
+                schedule = gy_schedule_build(&shape);
                 gy_alloc_fail_at(0);
                 cr_assert_lt(nth, 1000);
             }
             cr_expect_gt(failed, 4);
-            gy_plan_free(plan);
+            gy_schedule_free(schedule);
         }
 }

@@ -31,17 +31,17 @@ int block_of(const struct gy_checker_call *call, int size, size_t element)
 size_t piece_of(const struct run *run, const struct iteration *it, int block, int width, size_t *start_p)
 {
     const struct gy_checker_call *call = &run->calls[run->rank[it->rank].call];
-    size_t begin = block_begin(call, it->plan->blocks, block);
-    size_t end = block_begin(call, it->plan->blocks, block + width);
+    size_t begin = block_begin(call, it->schedule->blocks, block);
+    size_t end = block_begin(call, it->schedule->blocks, block + width);
     *start_p = begin + it->tile * call->tile;
     if (*start_p >= end)
         return 0;
     return end - *start_p < call->tile ? end - *start_p : call->tile;
 }
 
-size_t tiles_of(const struct gy_checker_call *call, const struct gy_plan *plan, const struct gy_step *step)
+size_t tiles_of(const struct gy_checker_call *call, const struct gy_schedule *schedule, const struct gy_step *step)
 {
-    size_t width = step->kind >= GY_PUBLISH ? 1 : (size_t)step->range.width, blocks = (size_t)plan->blocks;
+    size_t width = step->kind >= GY_PUBLISH ? 1 : (size_t)step->range.width, blocks = (size_t)schedule->blocks;
     size_t longest = (call->total * width + blocks - 1) / blocks;
     if (step->kind == GY_PACK || step->kind == GY_UNPACK)
         return 1;
@@ -54,9 +54,9 @@ size_t tiles_of(const struct gy_checker_call *call, const struct gy_plan *plan, 
     return longest == 0 ? 1 : (longest + call->tile - 1) / call->tile;
 }
 
-const struct gy_plan *plan_of(const struct run *run, int rank)
+const struct gy_schedule *schedule_of(const struct run *run, int rank)
 {
-    return run->calls[run->rank[rank].call].plans[rank];
+    return run->calls[run->rank[rank].call].schedules[rank];
 }
 
 int chain_of(const struct run *run, int rank, int lane)
@@ -66,17 +66,17 @@ int chain_of(const struct run *run, int rank, int lane)
 
 const struct gy_step *lane_head(const struct run *run, int rank, int lane)
 {
-    const struct gy_plan *plan = plan_of(run, rank);
+    const struct gy_schedule *schedule = schedule_of(run, rank);
     const struct lane_state *state = &run->rank[rank].lane[lane];
-    return state->step < plan->lane[lane].count ? &plan->step[plan->lane[lane].first + state->step] : NULL;
+    return state->step < schedule->lane[lane].count ? &schedule->step[schedule->lane[lane].first + state->step] : NULL;
 }
 
-static const struct gy_step *step_of_round(const struct gy_plan *plan, int lane, int round)
+static const struct gy_step *step_of_round(const struct gy_schedule *schedule, int lane, int round)
 {
-    for (int s = plan->lane[lane].first; s < plan->lane[lane].first + plan->lane[lane].count; s++) {
-        if (round < plan->step[s].rounds)
-            return &plan->step[s];
-        round -= plan->step[s].rounds;
+    for (int s = schedule->lane[lane].first; s < schedule->lane[lane].first + schedule->lane[lane].count; s++) {
+        if (round < schedule->step[s].rounds)
+            return &schedule->step[s];
+        round -= schedule->step[s].rounds;
     }
     return NULL;
 }
@@ -85,16 +85,16 @@ static const struct gy_step *step_of_round(const struct gy_plan *plan, int lane,
 static int local_need(struct run *run, int rank, const struct lane_state *state, const struct gy_step *step,
                       const struct gy_need *need)
 {
-    const struct gy_plan *plan = plan_of(run, rank);
+    const struct gy_schedule *schedule = schedule_of(run, rank);
     const struct lane_state *other = &run->rank[rank].lane[need->lane];
     int round = state->round - need->lag;
     if (round < 0)
         return -1;
-    const struct gy_step *target = step_of_round(plan, need->lane, round);
+    const struct gy_step *target = step_of_round(schedule, need->lane, round);
     if (target == NULL)
         return -2; /* never: shows as a deadlock */
-    size_t tiles = tiles_of(&run->calls[run->rank[rank].call], plan, target);
-    if (!need->whole && tiles != tiles_of(&run->calls[run->rank[rank].call], plan, step)) {
+    size_t tiles = tiles_of(&run->calls[run->rank[rank].call], schedule, target);
+    if (!need->whole && tiles != tiles_of(&run->calls[run->rank[rank].call], schedule, step)) {
         run_fail(run, rank, "a need by tile between rounds of %d and %d blocks", step->range.width,
                  target->range.width);
         return -2;
@@ -107,14 +107,14 @@ static int local_need(struct run *run, int rank, const struct lane_state *state,
 
 bool needs_met(struct run *run, int rank, int lane, int event)
 {
-    const struct gy_plan *plan = plan_of(run, rank);
+    const struct gy_schedule *schedule = schedule_of(run, rank);
     const struct lane_state *state = &run->rank[rank].lane[lane];
     const struct gy_step *step = lane_head(run, rank, lane);
     for (int i = 0; i < GY_NEEDS; i++) {
         const struct gy_need *need = &step->needs[i];
         if (need->lane < 0)
             continue;
-        if (need->lane >= plan->lanes || (need->everyone && plan->lane[need->lane].region_lane < 0))
+        if (need->lane >= schedule->lanes || (need->everyone && schedule->lane[need->lane].region_lane < 0))
             return run_fail(run, rank, "lane %d needs a lane that is not there", lane);
         if (!need->everyone) {
             int before = local_need(run, rank, state, step, need);
@@ -135,7 +135,7 @@ bool needs_met(struct run *run, int rank, int lane, int event)
                     return false;
                 continue;
             }
-            const struct events *counter = &run->rank[r].counter[plan->lane[need->lane].region_lane];
+            const struct events *counter = &run->rank[r].counter[schedule->lane[need->lane].region_lane];
             if (counter->count < count)
                 return false;
             if (event >= 0)
@@ -149,7 +149,8 @@ struct iteration iteration_begin(struct run *run, int rank, int lane)
 {
     struct rank_state *state = &run->rank[rank];
     const struct lane_state *at = &state->lane[lane];
-    struct iteration it = {.rank = rank, .lane = lane, .plan = plan_of(run, rank), .step = lane_head(run, rank, lane)};
+    struct iteration it = {
+        .rank = rank, .lane = lane, .schedule = schedule_of(run, rank), .step = lane_head(run, rank, lane)};
     it.tile = at->tile;
     it.round_in_step = at->round_in_step;
     it.number = state->base + (int)at->tile;
@@ -177,10 +178,10 @@ void iteration_end(struct run *run, const struct iteration *it)
         gy_order_after(&run->order, event, it->event);
     }
     events_push(&at->done, event);
-    int region_lane = it->plan->lane[it->lane].region_lane;
+    int region_lane = it->schedule->lane[it->lane].region_lane;
     if (region_lane >= 0)
         events_push(&run->rank[it->rank].counter[region_lane], it->event);
-    if (++at->tile < tiles_of(&run->calls[run->rank[it->rank].call], it->plan, it->step))
+    if (++at->tile < tiles_of(&run->calls[run->rank[it->rank].call], it->schedule, it->step))
         return;
     at->tile = 0;
     at->round++;

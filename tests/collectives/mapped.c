@@ -1,7 +1,7 @@
-/* Operands that others use in place (collectives/shm/zero_copy.h), as a protocol of its own, since no step of a plan knows of it:
+/* Operands that others use in place (collectives/shm/zero_copy.h), as a protocol of its own, since no step of a schedule knows of it:
  *
  *   offers    instead of publishing, a rank has its input read where it is, by gather, collect and exchange. What a
- *             one-shot plan publishes is too small, but for a broadcast's and a reduction's to a root, whose own operand nobody
+ *             one-shot schedule publishes is too small, but for a broadcast's and a reduction's to a root, whose own operand nobody
  *             reads; and an all_to_all in place would overwrite what is still to be read.
  *             Into an output of all_reduce the others gather their slices, and its owner collects nothing; who does not
  *             offer its own collects from it instead of from results
@@ -17,17 +17,17 @@
 bool mapped_offers(const struct run *run, int number, int rank, enum gy_space space)
 {
     const struct gy_checker_call *call = &run->calls[number];
-    const struct gy_plan *plan = call->plans[rank];
-    if (plan == NULL || call->mapped == NULL || call->tiny != NULL || !plan->shm)
+    const struct gy_schedule *schedule = call->schedules[rank];
+    if (schedule == NULL || call->mapped == NULL || call->tiny != NULL || !schedule->shm)
         return false;
-    enum gy_collective collective = plan->shape.collective;
-    if (plan->side_by_side == 0 && !gy_has_root(collective))
+    enum gy_collective collective = schedule->shape.collective;
+    if (schedule->side_by_side == 0 && !gy_has_root(collective))
         return false;
-    if (plan->one_shot && collective == GY_REDUCE_TO && rank == plan->shape.root) /* nobody reads it */
+    if (schedule->one_shot && collective == GY_REDUCE_TO && rank == schedule->shape.root) /* nobody reads it */
         return false;
     bool exposed = collective == GY_ALL_TO_ALL && call->in_place && call->flaw != GY_CHECKER_EXPOSED;
     if (space == GY_INPUT)
-        return plan->input_blocks > 0 && !exposed && (call->mapped->input >> rank & 1);
+        return schedule->input_blocks > 0 && !exposed && (call->mapped->input >> rank & 1);
     return collective == GY_ALL_REDUCE && (call->mapped->output >> rank & 1);
 }
 
@@ -54,7 +54,7 @@ bool mapped_whole(const struct run *run, int rank, const struct gy_step *step, i
 {
     const struct gy_checker_call *call = &run->calls[run->rank[rank].call];
     bool moves = step->kind == GY_EXCHANGE || (step->kind == GY_COLLECT && step->src == GY_WINDOW);
-    return moves && !(call->in_place && plan_of(run, rank)->shape.collective == GY_ALL_TO_ALL) &&
+    return moves && !(call->in_place && schedule_of(run, rank)->shape.collective == GY_ALL_TO_ALL) &&
            mapped_offers(run, run->rank[rank].call, from, GY_INPUT);
 }
 
@@ -74,7 +74,7 @@ bool mapped_arrived(struct run *run, int rank, int from, int event)
 /* With its flaw: somebody who reads what the rank offers. */
 static int forgotten(const struct run *run, int rank)
 {
-    const struct gy_plan_shape *shape = &plan_of(run, rank)->shape;
+    const struct gy_schedule_shape *shape = &schedule_of(run, rank)->shape;
     return gy_has_root(shape->collective) && shape->root != rank ? shape->root : (rank + 1) % run->size;
 }
 

@@ -1,4 +1,4 @@
-/* The mutator: breaks one step of one rank's plan in one way at a time; the checker must reject every mutant that is
+/* The mutator: breaks one step of one rank's schedule in one way at a time; the checker must reject every mutant that is
  * not equivalent.
  *
  * Whether a mutant that survives is equivalent is computed from what it did, not from how it was made. In every run:
@@ -8,14 +8,14 @@
  *   reordered  over links only: its dataflow is the original's, and it is not merely weaker: messages that have nothing
  *              to do with each other come in another order. Nothing of a call over links outlives it (its buffers are
  *              its own, and messages belong to calls), so that the runs of it alone have proved it
- *   paced      its dataflow is the original's, and it is merely weaker, but by a need of which the plan itself says that
+ *   paced      its dataflow is the original's, and it is merely weaker, but by a need of which the schedule itself says that
  *              the same tile would do (gy_need.paced)
  *   barrier    of barriers only: no data are in it, so that the checker's proof (no rank leaves before all have entered,
  *              and the collectives around it are right) is the whole definition
  * Any other survivor is a failure.
  *
- * Two-shot plans go through runs in which operands are read in place as well, and the protocol of that (checker.h's flaws) is
- * broken like a plan. A world of one rank sends messages to itself. */
+ * Two-shot schedules go through runs in which operands are read in place as well, and the protocol of that (checker.h's flaws) is
+ * broken like a schedule. A world of one rank sends messages to itself. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,26 +60,26 @@ static const char *const names[] = {
 #define RUNS 8
 #define CALLS 128
 
-/* The runs that every mutant of a shape goes through. Plans of `mine` are exchanged for the mutant. */
+/* The runs that every mutant of a shape goes through. Schedules of `mine` are exchanged for the mutant. */
 struct arena {
-    struct gy_plan_shape shape;
-    struct gy_plan **mine;
+    struct gy_schedule_shape shape;
+    struct gy_schedule **mine;
     struct gy_checker_call calls[RUNS][CALLS];
     int count[RUNS];
     int runs;
     struct gy_order order[RUNS]; /* what the original does in each run */
-    struct gy_plan **others[CALLS];
+    struct gy_schedule **others[CALLS];
     int nothers;
 };
 
-/* Who offers operands in the runs of two-shot plans that have such. */
+/* Who offers operands in the runs of two-shot schedules that have such. */
 static const struct gy_checker_mapped everyone = {UINT64_MAX, UINT64_MAX}, some = {0x35, 0x5a};
 
 static struct {
     long made, killed, same, stronger, reordered, paced, barrier, unexplained;
 } tally[MUTATIONS];
 
-static size_t vector(const struct gy_plan_shape *shape, size_t per_block)
+static size_t vector(const struct gy_schedule_shape *shape, size_t per_block)
 {
     size_t n = (size_t)shape->size;
     if (shape->collective == GY_BARRIER)
@@ -91,15 +91,15 @@ static size_t vector(const struct gy_plan_shape *shape, size_t per_block)
     return whole ? per_block : per_block * n - (per_block > 1 ? 1 : 0);
 }
 
-static void add_call(struct arena *arena, int run, struct gy_plan **plans, size_t per_block, bool in_place,
+static void add_call(struct arena *arena, int run, struct gy_schedule **schedules, size_t per_block, bool in_place,
                      const struct gy_checker_mapped *mapped)
 {
-    struct gy_plan_shape shape = arena->shape;
+    struct gy_schedule_shape shape = arena->shape;
     for (int r = 0; r < shape.size; r++)
-        if (plans[r] != NULL)
-            shape = plans[r]->shape;
+        if (schedules[r] != NULL)
+            shape = schedules[r]->shape;
     arena->calls[run][arena->count[run]++] = (struct gy_checker_call){
-        .plans = plans, .total = vector(&shape, per_block), .tile = 1, .in_place = in_place, .mapped = mapped};
+        .schedules = schedules, .total = vector(&shape, per_block), .tile = 1, .in_place = in_place, .mapped = mapped};
 }
 
 /* Sequences in which every collective over windows, and those of rings, come before and after mine. Calls over links share
@@ -109,12 +109,12 @@ static void add_sequences(struct arena *arena)
     for (int c = 0; c < GY_COLLECTIVES; c++)
         for (int a = 0; a < GY_ALGORITHMS; a++) {
             bool sought = a == GY_SHM_ONE_SHOT || a == GY_SHM_TWO_SHOT || a == GY_RING;
-            if (!sought || !gy_plan_exists((enum gy_collective)c, (enum gy_algorithm)a, arena->shape.size))
+            if (!sought || !gy_schedule_exists((enum gy_collective)c, (enum gy_algorithm)a, arena->shape.size))
                 continue;
             int root = (c + a) % arena->shape.size;
-            struct gy_plan_shape shape = {
+            struct gy_schedule_shape shape = {
                 (enum gy_collective)c, (enum gy_algorithm)a, 0, arena->shape.size, root, NULL};
-            arena->others[arena->nothers++] = gy_checker_plans(&shape);
+            arena->others[arena->nothers++] = gy_checker_schedules(&shape);
         }
     for (int i = 0; i < 2; i++, arena->runs++) {
         for (int o = 0; o < arena->nothers; o++) {
@@ -124,11 +124,11 @@ static void add_sequences(struct arena *arena)
     }
 }
 
-static void open_arena(struct arena *arena, const struct gy_plan_shape *shape)
+static void open_arena(struct arena *arena, const struct gy_schedule_shape *shape)
 {
     memset(arena, 0, sizeof(*arena));
     arena->shape = *shape;
-    arena->mine = gy_checker_plans(shape);
+    arena->mine = gy_checker_schedules(shape);
     for (int i = 0; i < 3; i++)
         add_call(arena, arena->runs++, arena->mine, i == 0 ? 1 : 9, i != 2, NULL);
     for (int i = 0; i < 3 && shape->algorithm == GY_SHM_TWO_SHOT; i++, arena->runs++)
@@ -141,7 +141,7 @@ static void open_arena(struct arena *arena, const struct gy_plan_shape *shape)
     for (int i = 0; i < arena->runs; i++) {
         struct gy_checker_report report;
         if (!gy_checker_run(shape->size, arena->calls[i], arena->count[i], &report, &arena->order[i], NULL)) {
-            printf("the plan itself is rejected: %s\n", report.text);
+            printf("the schedule itself is rejected: %s\n", report.text);
             exit(1);
         }
     }
@@ -149,31 +149,31 @@ static void open_arena(struct arena *arena, const struct gy_plan_shape *shape)
 
 static void close_arena(struct arena *arena)
 {
-    gy_checker_plans_free(arena->mine, arena->shape.size);
+    gy_checker_schedules_free(arena->mine, arena->shape.size);
     for (int i = 0; i < arena->nothers; i++)
-        gy_checker_plans_free(arena->others[i], arena->shape.size);
+        gy_checker_schedules_free(arena->others[i], arena->shape.size);
     for (int i = 0; i < arena->runs; i++)
         gy_order_close(&arena->order[i]);
 }
 
-static void drop_step(struct gy_plan *plan, int s)
+static void drop_step(struct gy_schedule *schedule, int s)
 {
-    for (int i = 0; i < plan->lanes; i++) {
-        struct gy_lane *lane = &plan->lane[i];
+    for (int i = 0; i < schedule->lanes; i++) {
+        struct gy_lane *lane = &schedule->lane[i];
         if (s < lane->first)
             lane->first--;
         else if (s < lane->first + lane->count)
             lane->count--;
     }
-    memmove(&plan->step[s], &plan->step[s + 1], (size_t)(plan->steps - s - 1) * sizeof(plan->step[0]));
-    plan->steps--;
+    memmove(&schedule->step[s], &schedule->step[s + 1], (size_t)(schedule->steps - s - 1) * sizeof(schedule->step[0]));
+    schedule->steps--;
 }
 
-static void change_channel(struct gy_plan *plan, int s)
+static void change_channel(struct gy_schedule *schedule, int s)
 {
-    for (int i = 0; i < plan->lanes; i++)
-        if (s >= plan->lane[i].first && s < plan->lane[i].first + plan->lane[i].count)
-            plan->lane[i].channel = (uint16_t)(plan->lane[i].channel + 1);
+    for (int i = 0; i < schedule->lanes; i++)
+        if (s >= schedule->lane[i].first && s < schedule->lane[i].first + schedule->lane[i].count)
+            schedule->lane[i].channel = (uint16_t)(schedule->lane[i].channel + 1);
 }
 
 static bool reads(const struct gy_step *step)
@@ -186,10 +186,10 @@ static bool writes(const struct gy_step *step)
     return step->kind != GY_SEND && step->kind != GY_PUBLISH && step->range.width > 0;
 }
 
-static bool is_last(const struct gy_plan *plan, int s)
+static bool is_last(const struct gy_schedule *schedule, int s)
 {
-    for (int i = 0; i < plan->lanes; i++)
-        if (s == plan->lane[i].first + plan->lane[i].count - 1)
+    for (int i = 0; i < schedule->lanes; i++)
+        if (s == schedule->lane[i].first + schedule->lane[i].count - 1)
             return true;
     return false;
 }
@@ -225,9 +225,9 @@ static enum gy_space other_space(enum gy_space space)
 }
 
 /* False: this mutation would change nothing that has a meaning here. */
-static bool mutate(struct gy_plan *plan, int s, enum mutation mutation, int n)
+static bool mutate(struct gy_schedule *schedule, int s, enum mutation mutation, int n)
 {
-    struct gy_step *step = &plan->step[s];
+    struct gy_step *step = &schedule->step[s];
     struct gy_need *need = &step->needs[n];
     bool message = step->kind <= GY_RECV_REDUCE;
     bool all_slices = step->kind >= GY_PUBLISH && step->range.width > 1;
@@ -235,15 +235,15 @@ static bool mutate(struct gy_plan *plan, int s, enum mutation mutation, int n)
     if (mutation >= NEED_MUTATIONS && need->lane < 0)
         return false;
     switch (mutation) {
-    case DROP_STEP: drop_step(plan, s); return true;
-    case SHIFT_RANGE: step->range.lo++; return plan->blocks > 1 && step->range.width > 0 && !all_slices;
-    case WIDEN_RANGE: step->range.width++; return plan->shape.collective != GY_BARRIER && !all_slices;
-    case CHANGE_PEER: step->peer = (step->peer + 1) % plan->shape.size; return message || step->peer > 0;
+    case DROP_STEP: drop_step(schedule, s); return true;
+    case SHIFT_RANGE: step->range.lo++; return schedule->blocks > 1 && step->range.width > 0 && !all_slices;
+    case WIDEN_RANGE: step->range.width++; return schedule->shape.collective != GY_BARRIER && !all_slices;
+    case CHANGE_PEER: step->peer = (step->peer + 1) % schedule->shape.size; return message || step->peer > 0;
     case MORE_ROUNDS: step->rounds++; return true;
     case FEWER_ROUNDS: step->rounds--; return step->rounds > 0;
     case SWAP_SLOT:
         step->slot0++;
-        return plan->scratch_slots > 1 && (step->src == GY_SCRATCH || step->dst == GY_SCRATCH);
+        return schedule->scratch_slots > 1 && (step->src == GY_SCRATCH || step->dst == GY_SCRATCH);
     case SWAP_RUNS_SLOT:
         step->runs.slot++;
         return rearranges && (step->kind == GY_PACK ? step->src : step->dst) == GY_SCRATCH;
@@ -251,7 +251,7 @@ static bool mutate(struct gy_plan *plan, int s, enum mutation mutation, int n)
     case STRIDE_RUNS: step->runs.stride++; return rearranges && step->runs.run < step->range.width;
     case LONGER_RUNS: step->runs.run++; return rearranges && step->runs.run <= step->range.width;
     case SWAP_STEPS:
-        if (is_last(plan, s))
+        if (is_last(schedule, s))
             return false;
         swap_steps(step, step + 1);
         return true;
@@ -259,7 +259,7 @@ static bool mutate(struct gy_plan *plan, int s, enum mutation mutation, int n)
     case CHANGE_TARGET: step->dst = other_space(step->dst); return writes(step);
     case FLIP: return flip(step);
     case TOGGLE_KEEP: step->keep = !step->keep; return step->kind == GY_GATHER && step->range.width > 0;
-    case CHANGE_CHANNEL: change_channel(plan, s); return message;
+    case CHANGE_CHANNEL: change_channel(schedule, s); return message;
     case DROP_NEED: need->lane = -1; return true;
     case WEAKER_LAG: need->lag++; return true;
     case STRONGER_LAG: need->lag--; return true;
@@ -320,11 +320,11 @@ static void judge(struct arena *arena, enum mutation mutation, bool window, bool
 /* The calls of mine with each flaw. Over windows a rank's sends are none, and over links nobody offers anything. */
 static void break_protocols(struct arena *arena)
 {
-    const struct gy_plan *first = arena->mine[arena->shape.root];
+    const struct gy_schedule *first = arena->mine[arena->shape.root];
     for (int flaw = GY_CHECKER_NO_LAST_WAIT; flaw <= GY_CHECKER_SENDS_FORGOTTEN; flaw++) {
         for (int i = 0; i < arena->runs; i++)
             for (int c = 0; c < arena->count[i]; c++)
-                if (arena->calls[i][c].plans == arena->mine)
+                if (arena->calls[i][c].schedules == arena->mine)
                     arena->calls[i][c].flaw = (enum gy_checker_flaw)flaw;
         judge(arena, (enum mutation)(FLAWS + flaw - 1), first->shm, false, 0, -1);
     }
@@ -335,11 +335,11 @@ static void break_protocols(struct arena *arena)
 
 static void mutate_rank(struct arena *arena, int rank)
 {
-    struct gy_plan *original = arena->mine[rank];
+    struct gy_schedule *original = arena->mine[rank];
     if (original == NULL)
         return;
     size_t bytes = sizeof(*original) + (size_t)original->steps * sizeof(original->step[0]);
-    struct gy_plan *mutant = malloc(bytes);
+    struct gy_schedule *mutant = malloc(bytes);
     if (mutant == NULL)
         abort();
     arena->mine[rank] = mutant;
@@ -355,10 +355,10 @@ static void mutate_rank(struct arena *arena, int rank)
     free(mutant);
 }
 
-static void mutate_shape(const struct gy_plan_shape *shape)
+static void mutate_shape(const struct gy_schedule_shape *shape)
 {
     struct arena arena;
-    if (!gy_plan_exists(shape->collective, shape->algorithm, shape->size))
+    if (!gy_schedule_exists(shape->collective, shape->algorithm, shape->size))
         return;
     open_arena(&arena, shape);
     for (int r = 0; r < shape->size; r++)
@@ -367,11 +367,11 @@ static void mutate_shape(const struct gy_plan_shape *shape)
     close_arena(&arena);
 }
 
-/* Hierarchical plans: of pairs, of interleaved halves, of one and the others. The rest knows no groups. */
+/* Hierarchical schedules: of pairs, of interleaved halves, of one and the others. The rest knows no groups. */
 static void mutate_groupings(enum gy_collective collective, enum gy_algorithm algorithm, int n)
 {
     static const int groupings[][5] = {{0, 0, 1, 1, 2}, {0, 1, 0, 1, 0}, {0, 1, 1, 1, 1}};
-    struct gy_plan_shape shape = {collective, algorithm, 0, n, n / 2, NULL};
+    struct gy_schedule_shape shape = {collective, algorithm, 0, n, n / 2, NULL};
     bool hierarchical = algorithm >= GY_HIERARCHICAL && algorithm <= GY_HIERARCHICAL_TREE;
     if (!hierarchical)
         mutate_shape(&shape);

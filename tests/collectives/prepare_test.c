@@ -1,4 +1,4 @@
-/* What both ends of a message must come to, each for itself, from the plan, the lengths and the tile: of every plan over links, in
+/* What both ends of a message must come to, each for itself, from the schedule, the lengths and the tile: of every schedule over links, in
  * vectors below, at and above what decides, and in tiles shorter and longer than that.
  *
  *   alike    the k-th round that a rank sends to another waits for grants if, and only if, the k-th that is received from it gives
@@ -36,15 +36,15 @@ struct cursor {
 
 static struct cursor cursor_at(const struct gyre_request *r, int lane, int peer)
 {
-    return (struct cursor){r, lane, peer, r->plan->lane[lane].first, 0};
+    return (struct cursor){r, lane, peer, r->schedule->lane[lane].first, 0};
 }
 
 /* NULL: there are no more. */
 static const struct gy_step *next_round(struct cursor *it)
 {
-    const struct gy_lane *lane = &it->request->plan->lane[it->lane];
+    const struct gy_lane *lane = &it->request->schedule->lane[it->lane];
     for (; it->step < lane->first + lane->count; it->step++, it->round = 0) {
-        const struct gy_step *step = &it->request->plan->step[it->step];
+        const struct gy_step *step = &it->request->schedule->step[it->step];
         if (step->peer == it->peer && it->round < step->rounds) {
             it->round++;
             return step;
@@ -55,7 +55,7 @@ static const struct gy_step *next_round(struct cursor *it)
 
 static void expect_alike(int from, int lane, int to, const char *what)
 {
-    int theirs = gy_flow_lane(&requests[to], requests[from].plan->lane[lane].channel, from, false);
+    int theirs = gy_flow_lane(&requests[to], requests[from].schedule->lane[lane].channel, from, false);
     cr_assert(theirs >= 0, "%s: nobody receives what rank %d sends to %d", what, from, to);
     struct cursor send = cursor_at(&requests[from], lane, to), receive = cursor_at(&requests[to], theirs, from);
     for (int k = 0;; k++) {
@@ -76,9 +76,9 @@ static void expect_alike(int from, int lane, int to, const char *what)
 
 static void expect_landings(const struct gyre_request *r, const char *what)
 {
-    for (int l = 0; l < r->plan->lanes; l++)
-        for (int32_t s = r->plan->lane[l].first; s < r->plan->lane[l].first + r->plan->lane[l].count; s++) {
-            const struct gy_step *step = &r->plan->step[s];
+    for (int l = 0; l < r->schedule->lanes; l++)
+        for (int32_t s = r->schedule->lane[l].first; s < r->schedule->lane[l].first + r->schedule->lane[l].count; s++) {
+            const struct gy_step *step = &r->schedule->step[s];
             if (step->kind != GY_RECV_REDUCE)
                 continue;
             size_t longest = gy_min_size(gy_step_longest(r, step), r->tile) * ELEMENT;
@@ -92,8 +92,8 @@ static void expect_landings(const struct gyre_request *r, const char *what)
         }
 }
 
-/* All ranks of one call, in vectors whose layout the plan's blocks cut. */
-static void check_call(struct gy_plan **plans, int size, size_t tile, const char *what)
+/* All ranks of one call, in vectors whose layout the schedule's blocks cut. */
+static void check_call(struct gy_schedule **schedules, int size, size_t tile, const char *what)
 {
     for (int r = 0; r < size; r++) {
         requests[r].tile = tile / ELEMENT;
@@ -101,24 +101,24 @@ static void check_call(struct gy_plan **plans, int size, size_t tile, const char
     }
     for (int r = 0; r < size; r++) {
         expect_landings(&requests[r], what);
-        for (int l = 0; l < plans[r]->lanes; l++)
-            for (int to = 0; to < size && gy_plan_sends(plans[r], l); to++)
-                if (gy_plan_meets(plans[r], l, to))
+        for (int l = 0; l < schedules[r]->lanes; l++)
+            for (int to = 0; to < size && gy_schedule_sends(schedules[r], l); to++)
+                if (gy_schedule_meets(schedules[r], l, to))
                     expect_alike(r, l, to, what);
     }
     for (int r = 0; r < size; r++) {
-        requests[r].plan = NULL;
+        requests[r].schedule = NULL;
         gy_prepare_undo(&requests[r]);
-        requests[r].plan = plans[r];
+        requests[r].schedule = schedules[r];
     }
 }
 
 /* Blocks of all lengths up to `most`, of which each rank knows its own in an all_to_all and all know all in the others. */
-static void lay_out_uneven(const struct gy_plan *plan, size_t most, size_t starts[2][LARGEST + 1])
+static void lay_out_uneven(const struct gy_schedule *schedule, size_t most, size_t starts[2][LARGEST + 1])
 {
-    int rank = plan->shape.rank;
-    bool pairs = plan->shape.collective == GY_ALL_TO_ALL;
-    for (int b = 0; b < plan->blocks; b++) {
+    int rank = schedule->shape.rank;
+    bool pairs = schedule->shape.collective == GY_ALL_TO_ALL;
+    for (int b = 0; b < schedule->blocks; b++) {
         unsigned out = pairs ? (unsigned)(3 * rank + 5 * b) : (unsigned)(5 * b);
         unsigned in = pairs ? (unsigned)(3 * b + 5 * rank) : out;
         starts[0][b + 1] = starts[0][b] + most * (out % 7) / 6;
@@ -126,18 +126,19 @@ static void lay_out_uneven(const struct gy_plan *plan, size_t most, size_t start
     }
     for (int way = 0; way < 2; way++) {
         struct gy_layout *layout = way == 0 ? &requests[rank].in : &requests[rank].out;
-        *layout = (struct gy_layout){.total = starts[way][plan->blocks], .blocks = plan->blocks, .starts = starts[way]};
-        for (int b = 0; b < plan->blocks; b++)
+        *layout = (struct gy_layout){
+            .total = starts[way][schedule->blocks], .blocks = schedule->blocks, .starts = starts[way]};
+        for (int b = 0; b < schedule->blocks; b++)
             layout->largest = gy_max_size(layout->largest, starts[way][b + 1] - starts[way][b]);
     }
 }
 
-static void check_lengths(const struct gy_plan_shape *shape, struct gy_plan **plans)
+static void check_lengths(const struct gy_schedule_shape *shape, struct gy_schedule **schedules)
 {
     static const size_t blocks[] = {0,     4,     4096,  8188,  8192,   8196,   16384,  24000,
                                     32768, 32772, 49152, 65536, 131080, 524288, 1 << 20};
     static const size_t tiles[] = {8192, 12288, 32768, 131072, 1 << 20}, eager[] = {0, 8192, 32768};
-    bool uneven = gy_checker_by_rank(shape->collective) && plans[0]->blocks == shape->size &&
+    bool uneven = gy_checker_by_rank(shape->collective) && schedules[0]->blocks == shape->size &&
                   shape->algorithm != GY_BRUCK; /* whose blocks have one length */
     for (size_t i = 0; i < GY_ARRAY_LENGTH(blocks) * GY_ARRAY_LENGTH(tiles) * GY_ARRAY_LENGTH(eager); i++) {
         size_t tile = tiles[i % GY_ARRAY_LENGTH(tiles)], j = i / GY_ARRAY_LENGTH(tiles);
@@ -152,36 +153,37 @@ static void check_lengths(const struct gy_plan_shape *shape, struct gy_plan **pl
                      shape->root, block, tile, counted ? "uneven" : "even", ops.eager);
             for (int r = 0; r < shape->size; r++) {
                 requests[r].in = requests[r].out = (struct gy_layout){
-                    .total = block / ELEMENT * (size_t)plans[r]->blocks, .blocks = plans[r]->blocks};
+                    .total = block / ELEMENT * (size_t)schedules[r]->blocks, .blocks = schedules[r]->blocks};
                 if (counted)
-                    lay_out_uneven(plans[r], block / ELEMENT, starts[r]);
+                    lay_out_uneven(schedules[r], block / ELEMENT, starts[r]);
             }
-            check_call(plans, shape->size, tile, what);
+            check_call(schedules, shape->size, tile, what);
         }
     }
 }
 
-static void check_shape(const struct gy_plan_shape *shape)
+static void check_shape(const struct gy_schedule_shape *shape)
 {
-    struct gy_plan **plans = gy_checker_plans(shape);
-    cr_assert_not_null(plans);
+    struct gy_schedule **schedules = gy_checker_schedules(shape);
+    cr_assert_not_null(schedules);
     for (int r = 0; r < shape->size; r++) {
         comms[r] = (struct gyre_comm){.ctx = &ctx, .rank = r, .size = shape->size, .group.size = shape->size};
-        requests[r] = (struct gyre_request){.comm = &comms[r], .plan = plans[r], .element = ELEMENT};
+        requests[r] = (struct gyre_request){.comm = &comms[r], .schedule = schedules[r], .element = ELEMENT};
     }
-    if (!plans[0]->shm)
-        check_lengths(shape, plans);
-    gy_checker_plans_free(plans, shape->size);
+    if (!schedules[0]->shm)
+        check_lengths(shape, schedules);
+    gy_checker_schedules_free(schedules, shape->size);
 }
 
 static void check_algorithm(enum gy_algorithm algorithm, const int *groups)
 {
     for (int collective = 0; collective < GY_SEND_TO; collective++)
         for (int size = 2; size <= LARGEST; size += size < 6 ? 1 : 3) {
-            bool there = gy_plan_exists((enum gy_collective)collective, algorithm, size);
+            bool there = gy_schedule_exists((enum gy_collective)collective, algorithm, size);
             int roots = there ? gy_has_root((unsigned)collective) ? size : 1 : 0;
             for (int root = 0; root < roots; root += size - 1)
-                check_shape(&(struct gy_plan_shape){(enum gy_collective)collective, algorithm, 0, size, root, groups});
+                check_shape(
+                    &(struct gy_schedule_shape){(enum gy_collective)collective, algorithm, 0, size, root, groups});
         }
 }
 

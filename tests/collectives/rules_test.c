@@ -1,4 +1,4 @@
-/* The number of what ranks come to alike without a word (core/rules.h), made from the library: of all plans of some sizes and groups, as far as
+/* The number of what ranks come to alike without a word (core/rules.h), made from the library: of all schedules of some sizes and groups, as far as
  * another rank sees what they do; of the tiles of vectors; of what leaves without a grant, and how much of it; of what is said and written
  * over RDMA; of who waits for whom in direct exchanges, and how far ahead of others. */
 #include <criterion/criterion.h>
@@ -42,15 +42,15 @@ static struct gy_context ctx = {
     .up = &gy_upcalls, .world = &world, .peers = peers, .ops = {&other, &gy_transport_tcp}, .transports = 2};
 
 /* Which lengths of a step leave without a grant, in whole and in tiles. */
-static void add_eager(struct gy_plan *plan, int lane, const struct gy_step *step)
+static void add_eager(struct gy_schedule *schedule, int lane, const struct gy_step *step)
 {
     static const size_t lengths[] = {8192, 8196, 24000, 32768, 32772, 65536, 65540, 131072},
                         tiles[] = {8192, 12288, 131072};
     struct gyre_comm comm = {
-        .ctx = &ctx, .rank = plan->shape.rank, .size = plan->shape.size, .group.size = plan->shape.size};
-    struct gyre_request r = {.comm = &comm, .plan = plan, .element = 4, .in.blocks = plan->blocks};
+        .ctx = &ctx, .rank = schedule->shape.rank, .size = schedule->shape.size, .group.size = schedule->shape.size};
+    struct gyre_request r = {.comm = &comm, .schedule = schedule, .element = 4, .in.blocks = schedule->blocks};
     for (size_t i = 0; i < GY_ARRAY_LENGTH(lengths) * GY_ARRAY_LENGTH(tiles); i++) {
-        r.in.total = lengths[i % GY_ARRAY_LENGTH(lengths)] / r.element * (size_t)plan->blocks;
+        r.in.total = lengths[i % GY_ARRAY_LENGTH(lengths)] / r.element * (size_t)schedule->blocks;
         r.out = r.in;
         r.tile = tiles[i / GY_ARRAY_LENGTH(lengths)] / r.element;
         peers[step->peer].transport = step->peer % 2 ? 0 : 1;
@@ -60,7 +60,7 @@ static void add_eager(struct gy_plan *plan, int lane, const struct gy_step *step
 }
 
 /* Needs of the own lanes are not told: who is ready later is waited for. */
-static void add_step(struct gy_plan *plan, int lane, const struct gy_step *step)
+static void add_step(struct gy_schedule *schedule, int lane, const struct gy_step *step)
 {
     ADD_ALL(step->kind, step->peer, step->rounds, step->range.lo, step->range.stride, step->range.width, step->src,
             step->src2, step->dst, step->slot0, step->slot_stride, step->flip, step->keep, step->runs.lo,
@@ -69,35 +69,35 @@ static void add_step(struct gy_plan *plan, int lane, const struct gy_step *step)
         if (step->needs[n].lane >= 0 && step->needs[n].everyone)
             ADD_ALL(step->needs[n].lane, step->needs[n].whole, step->needs[n].lag);
     if (step->kind <= GY_RECV_REDUCE)
-        add_eager(plan, lane, step);
+        add_eager(schedule, lane, step);
 }
 
-static void add_plan(struct gy_plan *plan)
+static void add_schedule(struct gy_schedule *schedule)
 {
-    ADD_ALL(plan->shape.collective, plan->shape.algorithm, plan->shape.size, plan->shape.root, plan->blocks,
-            plan->input_lo, plan->input_blocks, plan->output_lo, plan->output_blocks, plan->shm, plan->side_by_side,
-            plan->one_shot);
-    for (int l = 0; l < plan->lanes; l++) {
-        const struct gy_lane *lane = &plan->lane[l];
+    ADD_ALL(schedule->shape.collective, schedule->shape.algorithm, schedule->shape.size, schedule->shape.root,
+            schedule->blocks, schedule->input_lo, schedule->input_blocks, schedule->output_lo, schedule->output_blocks,
+            schedule->shm, schedule->side_by_side, schedule->one_shot);
+    for (int l = 0; l < schedule->lanes; l++) {
+        const struct gy_lane *lane = &schedule->lane[l];
         ADD_ALL(lane->channel, lane->region_lane, lane->count);
         for (int32_t s = lane->first; s < lane->first + lane->count; s++)
-            add_step(plan, l, &plan->step[s]);
+            add_step(schedule, l, &schedule->step[s]);
     }
 }
 
-static void add_plans(enum gy_algorithm algorithm, const int *groups)
+static void add_schedules(enum gy_algorithm algorithm, const int *groups)
 {
     for (int collective = 0; collective < GY_COLLECTIVES; collective++)
         for (int size = 2; size <= LARGEST; size++) {
-            bool there = gy_plan_exists((enum gy_collective)collective, algorithm, size);
+            bool there = gy_schedule_exists((enum gy_collective)collective, algorithm, size);
             for (int root = 0; there && root < (gy_has_root((unsigned)collective) ? size : 1); root++) {
-                struct gy_plan_shape shape = {(enum gy_collective)collective, algorithm, 0, size, root, groups};
-                struct gy_plan **plans = gy_checker_plans(&shape);
-                cr_assert_not_null(plans);
+                struct gy_schedule_shape shape = {(enum gy_collective)collective, algorithm, 0, size, root, groups};
+                struct gy_schedule **schedules = gy_checker_schedules(&shape);
+                cr_assert_not_null(schedules);
                 for (int r = 0; r < size; r++)
-                    if (plans[r])
-                        add_plan(plans[r]);
-                gy_checker_plans_free(plans, size);
+                    if (schedules[r])
+                        add_schedule(schedules[r]);
+                gy_checker_schedules_free(schedules, size);
             }
         }
 }
@@ -133,18 +133,18 @@ static void add_window_tiles(void)
 {
     static const int sizes[] = {2, 3, 5}, side_by_side[] = {0, 1, 2, 4};
     struct gy_context windows = {.oversubscribed = false};
-    struct gy_plan plan = {.shm = true};
+    struct gy_schedule schedule = {.shm = true};
     for (int c = 0; c < GY_SEND_TO * 3 * 4 * 2 * 2; c++) {
         const struct gyre_comm comm = {.ctx = &windows, .size = sizes[c / 4 % 3]};
         windows.oversubscribed = c % 2;
-        plan.one_shot = c / 2 % 2;
-        plan.side_by_side = side_by_side[c / 12 % 4];
-        plan.shape.collective = (enum gy_collective)(c / 48);
-        plan.blocks = plan.one_shot ? 1 : comm.size;
+        schedule.one_shot = c / 2 % 2;
+        schedule.side_by_side = side_by_side[c / 12 % 4];
+        schedule.shape.collective = (enum gy_collective)(c / 48);
+        schedule.blocks = schedule.one_shot ? 1 : comm.size;
         for (slot = 4096; slot <= (size_t)1 << 20; slot *= 4)
             for (size_t total = 16; total <= (size_t)1 << 24; total = total * 3 / 2) {
-                const struct gy_layout in = {.total = total, .blocks = plan.blocks};
-                add(gy_slot_tile(&comm, &plan, gy_layout_longest(&in, 1) * 4, 4));
+                const struct gy_layout in = {.total = total, .blocks = schedule.blocks};
+                add(gy_slot_tile(&comm, &schedule, gy_layout_longest(&in, 1) * 4, 4));
             }
     }
 }
@@ -191,9 +191,9 @@ Test(rules, number_is_that_of_what_ranks_come_to, .timeout = 240)
     static const int pairs[LARGEST] = {0, 0, 1, 1, 2, 2, 3, 3, 4}, growing[LARGEST] = {0, 1, 1, 2, 2, 2, 3, 3, 3};
     for (int algorithm = 0; algorithm < GY_ALGORITHMS; algorithm++) {
         bool grouped = gy_is_hierarchical((enum gy_algorithm)algorithm);
-        add_plans((enum gy_algorithm)algorithm, grouped ? pairs : NULL);
+        add_schedules((enum gy_algorithm)algorithm, grouped ? pairs : NULL);
         if (grouped)
-            add_plans((enum gy_algorithm)algorithm, growing);
+            add_schedules((enum gy_algorithm)algorithm, growing);
     }
     add_tiles();
     add_window_tiles();

@@ -1,5 +1,5 @@
 /* Inside the checker: the state of a run. checker.c schedules, iteration.c says what may go on, effect.c moves values,
- * form.c looks at plans before they run. */
+ * form.c looks at schedules before they run. */
 #ifndef GY_TESTS_COLLECTIVES_RUN_H
 #define GY_TESTS_COLLECTIVES_RUN_H
 
@@ -28,9 +28,9 @@ struct rank_state {
     int call;               /* the call it is in or about to start */
     bool started, finished; /* finished: its lanes are done, and the counters that it does not use have caught up */
     int start_event, finish_event;
-    int iterations; /* of a window plan; known when it has finished */
+    int iterations; /* of a window schedule; known when it has finished */
     int base;       /* window iterations before this call */
-    struct lane_state lane[GY_PLAN_LANES];
+    struct lane_state lane[GY_SCHEDULE_LANES];
     struct events counter[GY_REGION_LANES]; /* the event that made the counter i + 1 */
     struct gy_cell *input, *output, *scratch;
     size_t scratch_length; /* of one slot */
@@ -59,7 +59,7 @@ struct run {
 /* One iteration, resolved. */
 struct iteration {
     int rank, lane, event;
-    const struct gy_plan *plan;
+    const struct gy_schedule *schedule;
     const struct gy_step *step;
     size_t tile;
     int round_in_step, number; /* number: of the iteration in its window lane */
@@ -74,8 +74,8 @@ size_t block_begin(const struct gy_checker_call *call, int blocks, int block);
 int block_of(const struct gy_checker_call *call, int size, size_t element);
 /* Tile t of blocks [block, block + width): its first element and their number. */
 size_t piece_of(const struct run *run, const struct iteration *it, int block, int width, size_t *start_p);
-size_t tiles_of(const struct gy_checker_call *call, const struct gy_plan *plan, const struct gy_step *step);
-const struct gy_plan *plan_of(const struct run *run, int rank);
+size_t tiles_of(const struct gy_checker_call *call, const struct gy_schedule *schedule, const struct gy_step *step);
+const struct gy_schedule *schedule_of(const struct run *run, int rank);
 int chain_of(const struct run *run, int rank, int lane);
 /* A lane goes on to its next message while the one before is still being read, if that goes to another rank: nothing but
  * its receiver, or a need, knows that it has been. Worlds of up to GY_RUN_SENDS_WORLD ranks are checked so. Each lane has so
@@ -106,12 +106,12 @@ bool mapped_arrived(struct run *run, int rank, int from, int event);
 /* Has everyone done what the rank's return has to wait for? With `event` >= 0, orders that event after it. */
 bool mapped_quiet(struct run *run, int rank, int event);
 
-/* form.c: what a plan must hold before anything runs; and the blocks that a space covers, by the definition of the
- * collective and not by the plan. */
-bool form_holds(struct run *run, int rank, const struct gy_plan *plan);
+/* form.c: what a schedule must hold before anything runs; and the blocks that a space covers, by the definition of the
+ * collective and not by the schedule. */
+bool form_holds(struct run *run, int rank, const struct gy_schedule *schedule);
 /* A message to oneself: sends and receives. */
-bool form_to_self(const struct gy_plan *plan);
-void form_view(const struct gy_plan *plan, enum gy_space space, int *lo_p, int *width_p);
+bool form_to_self(const struct gy_schedule *schedule);
+void form_view(const struct gy_schedule *schedule, enum gy_space space, int *lo_p, int *width_p);
 
 /* What the steps do to memory. `effect_send` fills run->message; `effect_receive` takes it. */
 bool effect_send(struct run *run, const struct iteration *it, size_t *start_p, size_t *count_p);

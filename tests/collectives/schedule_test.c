@@ -1,4 +1,4 @@
-/* Every plan of every collective for every world size from 1 to 130, or to GYRE_TEST_LARGEST, through the checker and
+/* Every schedule of every collective for every world size from 1 to 130, or to GYRE_TEST_LARGEST, through the checker and
  * against the formulas. */
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -22,41 +22,41 @@ static void print(void *user, const char *line)
     fprintf(stderr, "%s\n", line);
 }
 
-/* What a builder's author wants to see of a plan that is wrong. */
-static void show(struct gy_plan *const *plans, int size)
+/* What a builder's author wants to see of a schedule that is wrong. */
+static void show(struct gy_schedule *const *schedules, int size)
 {
     for (int r = 0; r < size && size <= 8; r++)
-        gy_plan_print(plans[r], print, NULL);
+        gy_schedule_print(schedules[r], print, NULL);
 }
 
-static void check(const struct gy_plan_shape *shape, size_t total, size_t tile, bool in_place, bool canonical)
+static void check(const struct gy_schedule_shape *shape, size_t total, size_t tile, bool in_place, bool canonical)
 {
-    struct gy_plan **plans = gy_checker_plans(shape);
-    cr_assert_not_null(plans);
+    struct gy_schedule **schedules = gy_checker_schedules(shape);
+    cr_assert_not_null(schedules);
     struct gy_checker_call call = {
-        .plans = plans, .total = total, .tile = tile, .in_place = in_place, .canonical = canonical};
+        .schedules = schedules, .total = total, .tile = tile, .in_place = in_place, .canonical = canonical};
     struct gy_checker_report report;
     char text[256];
     bool right = gy_checker_run(shape->size, &call, 1, &report, NULL, NULL);
     if (!right)
-        show(plans, shape->size);
+        show(schedules, shape->size);
     cr_assert(right, "%s %s size %d root %d total %zu tile %zu in_place %d canonical %d: %s",
               gy_collective_name(shape->collective), gy_algorithm_name(shape->algorithm), shape->size, shape->root,
               total, tile, in_place, canonical, report.text);
     right = gy_checker_formula(shape, total, NULL, &report, text, sizeof(text));
     cr_assert(right, "%s %s size %d root %d total %zu: %s", gy_collective_name(shape->collective),
               gy_algorithm_name(shape->algorithm), shape->size, shape->root, total, text);
-    gy_checker_plans_free(plans, shape->size);
+    gy_checker_schedules_free(schedules, shape->size);
 }
 
 /* Is it to give the canonical tree? Windows do where the call asks for it, the others always. */
-static bool keeps_canonical(const struct gy_plan_shape *shape)
+static bool keeps_canonical(const struct gy_schedule_shape *shape)
 {
     return gy_algorithm_keeps(shape->collective, shape->algorithm, GY_ORDER_CANONICAL);
 }
 
 /* Totals that do not divide, with one to three tiles a round; the empty and the tiny vector for small worlds. */
-static void check_counts(const struct gy_plan_shape *shape)
+static void check_counts(const struct gy_schedule_shape *shape)
 {
     size_t n = (size_t)shape->size;
     bool by_rank = gy_checker_by_rank(shape->collective);
@@ -88,15 +88,15 @@ static void check_counts(const struct gy_plan_shape *shape)
 }
 
 /* Blocks of none, one and several elements; and all of it one rank's. */
-static void check_uneven(const struct gy_plan_shape *shape, bool alone, bool canonical)
+static void check_uneven(const struct gy_schedule_shape *shape, bool alone, bool canonical)
 {
     size_t starts[LARGEST + 1] = {0};
-    struct gy_plan **plans = gy_checker_plans(shape);
-    cr_assert_not_null(plans);
+    struct gy_schedule **schedules = gy_checker_schedules(shape);
+    cr_assert_not_null(schedules);
     for (int b = 0; b < shape->size; b++)
         starts[b + 1] = starts[b] + (alone ? (b == shape->size / 2 ? 7 : 0) : (size_t)(b * 5 % 7 % 4));
     for (int in_place = 0; in_place < 2; in_place++) {
-        struct gy_checker_call call = {.plans = plans,
+        struct gy_checker_call call = {.schedules = schedules,
                                        .total = starts[shape->size],
                                        .tile = 2,
                                        .in_place = in_place != 0,
@@ -112,7 +112,7 @@ static void check_uneven(const struct gy_plan_shape *shape, bool alone, bool can
         cr_assert(counted, "%s %s size %d, counts of their own: %s", gy_collective_name(shape->collective),
                   gy_algorithm_name(shape->algorithm), shape->size, text);
     }
-    gy_checker_plans_free(plans, shape->size);
+    gy_checker_schedules_free(schedules, shape->size);
 }
 
 static bool has_root(int collective)
@@ -122,64 +122,64 @@ static bool has_root(int collective)
 
 static void check_algorithm(enum gy_algorithm algorithm)
 {
-    int plans = 0;
+    int schedules = 0;
     for (int collective = 0; collective < GY_COLLECTIVES; collective++) {
         for (int n = 1; n <= largest(); n++) {
-            if (!gy_plan_exists((enum gy_collective)collective, algorithm, n))
+            if (!gy_schedule_exists((enum gy_collective)collective, algorithm, n))
                 continue;
             for (int root = 0; root < (has_root(collective) ? n : 1); root++) {
-                struct gy_plan_shape shape = {(enum gy_collective)collective, algorithm, 0, n, root, NULL};
+                struct gy_schedule_shape shape = {(enum gy_collective)collective, algorithm, 0, n, root, NULL};
                 bool end = root == 0 || root == n - 1, inside = root == 1 || root == n / 2;
                 if ((n > 12 && !end && !inside) || (n > 32 && !end && n % 5 != 0))
                     continue;
                 check_counts(&shape);
-                plans++;
+                schedules++;
             }
         }
     }
-    cr_assert_gt(plans, largest() - 2);
+    cr_assert_gt(schedules, largest() - 2);
 }
 
-Test(plan, direct_one_shot)
+Test(schedule, direct_one_shot)
 {
     check_algorithm(GY_SHM_ONE_SHOT);
 }
-Test(plan, direct_two_shot)
+Test(schedule, direct_two_shot)
 {
     check_algorithm(GY_SHM_TWO_SHOT);
 }
-Test(plan, ring)
+Test(schedule, ring)
 {
     check_algorithm(GY_RING);
 }
-Test(plan, halving_doubling)
+Test(schedule, halving_doubling)
 {
     check_algorithm(GY_HALVING_DOUBLING);
 }
-Test(plan, binary_tree)
+Test(schedule, binary_tree)
 {
     check_algorithm(GY_BINARY_TREE);
 }
 
-Test(plan, linear)
+Test(schedule, linear)
 {
     check_algorithm(GY_LINEAR);
 }
-Test(plan, pairwise)
+Test(schedule, pairwise)
 {
     check_algorithm(GY_PAIRWISE);
 }
 
 /* In a step of everyone with everyone no two send to one rank, nor receive from one: it would have the link of one of them
  * stand still, and cost a step more. */
-static void check_steps_apart(struct gy_plan *const *plans, int size, int lane)
+static void check_steps_apart(struct gy_schedule *const *schedules, int size, int lane)
 {
-    for (int32_t i = 0; i < plans[0]->lane[lane].count; i++) {
+    for (int32_t i = 0; i < schedules[0]->lane[lane].count; i++) {
         bool met[LARGEST] = {false};
         for (int r = 0; r < size; r++) {
-            const struct gy_lane *it = &plans[r]->lane[lane];
+            const struct gy_lane *it = &schedules[r]->lane[lane];
             cr_assert_lt(i, it->count);
-            int peer = plans[r]->step[it->first + i].peer;
+            int peer = schedules[r]->step[it->first + i].peer;
             cr_assert(peer >= 0 && peer != r && !met[peer], "size %d lane %d step %d: two meet rank %d", size, lane, i,
                       peer);
             met[peer] = true;
@@ -187,56 +187,56 @@ static void check_steps_apart(struct gy_plan *const *plans, int size, int lane)
     }
 }
 
-Test(plan, pairwise_keeps_every_link_busy)
+Test(schedule, pairwise_keeps_every_link_busy)
 {
     for (int size = 2; size <= largest(); size++) {
-        struct gy_plan_shape shape = {.collective = GY_ALL_TO_ALL, .algorithm = GY_PAIRWISE, .size = size};
-        struct gy_plan **plans = gy_checker_plans(&shape);
+        struct gy_schedule_shape shape = {.collective = GY_ALL_TO_ALL, .algorithm = GY_PAIRWISE, .size = size};
+        struct gy_schedule **schedules = gy_checker_schedules(&shape);
         int32_t sends = 0;
-        cr_assert_not_null(plans);
-        for (int lane = 0; lane < plans[0]->lanes; lane++)
-            if (gy_plan_sends(plans[0], lane) || gy_plan_receives(plans[0], lane)) {
-                check_steps_apart(plans, size, lane);
-                sends += gy_plan_sends(plans[0], lane) ? plans[0]->lane[lane].count : 0;
+        cr_assert_not_null(schedules);
+        for (int lane = 0; lane < schedules[0]->lanes; lane++)
+            if (gy_schedule_sends(schedules[0], lane) || gy_schedule_receives(schedules[0], lane)) {
+                check_steps_apart(schedules, size, lane);
+                sends += gy_schedule_sends(schedules[0], lane) ? schedules[0]->lane[lane].count : 0;
             }
         cr_assert_eq(sends, size - 1);
-        gy_checker_plans_free(plans, size);
+        gy_checker_schedules_free(schedules, size);
     }
 }
 
 /* Two steps under way keep a link busy between blocks; where there are no more than two they would be all of them at once. */
-Test(plan, pairwise_never_sends_to_everybody_at_once)
+Test(schedule, pairwise_never_sends_to_everybody_at_once)
 {
     for (int size = 3; size <= 5; size++) {
-        struct gy_plan_shape shape = {.collective = GY_ALL_TO_ALL, .algorithm = GY_PAIRWISE, .size = size};
-        struct gy_plan **plans = gy_checker_plans(&shape);
+        struct gy_schedule_shape shape = {.collective = GY_ALL_TO_ALL, .algorithm = GY_PAIRWISE, .size = size};
+        struct gy_schedule **schedules = gy_checker_schedules(&shape);
         int sending = 0;
-        cr_assert_not_null(plans);
-        for (int lane = 0; lane < plans[0]->lanes; lane++)
-            sending += gy_plan_sends(plans[0], lane);
+        cr_assert_not_null(schedules);
+        for (int lane = 0; lane < schedules[0]->lanes; lane++)
+            sending += gy_schedule_sends(schedules[0], lane);
         cr_assert_eq(sending, size == 3 ? 1 : 2, "%d lanes send on %d ranks", sending, size);
-        gy_checker_plans_free(plans, size);
+        gy_checker_schedules_free(schedules, size);
     }
 }
 
-Test(plan, canonical)
+Test(schedule, canonical)
 {
     check_algorithm(GY_CANONICAL);
 }
 
-Test(plan, recursive_doubling)
+Test(schedule, recursive_doubling)
 {
     check_algorithm(GY_RECURSIVE_DOUBLING);
 }
-Test(plan, binomial)
+Test(schedule, binomial)
 {
     check_algorithm(GY_BINOMIAL);
 }
-Test(plan, bruck)
+Test(schedule, bruck)
 {
     check_algorithm(GY_BRUCK);
 }
-Test(plan, double_tree)
+Test(schedule, double_tree)
 {
     check_algorithm(GY_DOUBLE_TREE);
 }
@@ -273,10 +273,10 @@ static bool group_ranks(int number, int size, int *groups)
 
 #define GROUPINGS 14
 
-static void check_groupings(const struct gy_plan_shape *one)
+static void check_groupings(const struct gy_schedule_shape *one)
 {
     int groups[LARGEST], n = one->size;
-    struct gy_plan_shape shape = *one;
+    struct gy_schedule_shape shape = *one;
     shape.groups = groups;
     for (int number = 0; number < GROUPINGS; number++) {
         if (!group_ranks(number, n, groups) || (n > 14 && (number + n) % 4 != 0))
@@ -297,10 +297,10 @@ static void check_hierarchical(enum gy_algorithm algorithm)
 {
     for (int collective = 0; collective < GY_COLLECTIVES; collective++)
         for (int n = 1; n <= largest(); n += n < 13 ? 1 : n < 32 ? 3 : n < 66 ? 11 : 22) {
-            if (!gy_plan_exists((enum gy_collective)collective, algorithm, n))
+            if (!gy_schedule_exists((enum gy_collective)collective, algorithm, n))
                 continue;
             for (int root = 0; root < (has_root(collective) ? n : 1); root++) {
-                struct gy_plan_shape shape = {(enum gy_collective)collective, algorithm, 0, n, root, NULL};
+                struct gy_schedule_shape shape = {(enum gy_collective)collective, algorithm, 0, n, root, NULL};
                 if ((n > 6 && root != 0 && root != n - 1 && root != n / 2) || (n > 14 && root != n / 2))
                     continue;
                 check_groupings(&shape);
@@ -308,25 +308,25 @@ static void check_hierarchical(enum gy_algorithm algorithm)
         }
 }
 
-Test(plan, hierarchical)
+Test(schedule, hierarchical)
 {
     check_hierarchical(GY_HIERARCHICAL);
 }
-Test(plan, hierarchical_halving)
+Test(schedule, hierarchical_halving)
 {
     check_hierarchical(GY_HIERARCHICAL_HALVING);
 }
-Test(plan, hierarchical_tree)
+Test(schedule, hierarchical_tree)
 {
     check_hierarchical(GY_HIERARCHICAL_TREE);
 }
 
 /* After how many rounds inside a host its first one between hosts of this kind may begin. */
-static int32_t begins_after(const struct gy_plan *plan, enum gy_step_kind kind)
+static int32_t begins_after(const struct gy_schedule *schedule, enum gy_step_kind kind)
 {
-    for (int l = 0; l < plan->lanes; l++) {
-        const struct gy_step *first = &plan->step[plan->lane[l].first];
-        if (plan->lane[l].channel > 0 && first->kind == kind && first->needs[0].lane >= 0)
+    for (int l = 0; l < schedule->lanes; l++) {
+        const struct gy_step *first = &schedule->step[schedule->lane[l].first];
+        if (schedule->lane[l].channel > 0 && first->kind == kind && first->needs[0].lane >= 0)
             return 1 - first->needs[0].lag;
     }
     return 0;
@@ -346,24 +346,24 @@ static void cut_in_turn(int size, int least, int more, int *groups)
 }
 
 /* `owners`: ranks of each group that have a slice, as many as the smallest has. */
-static void check_owners(const struct gy_plan_shape *shape, int owners)
+static void check_owners(const struct gy_schedule_shape *shape, int owners)
 {
     int found = 0, groups = shape->groups[shape->size - 1] + 1;
-    struct gy_plan **plans = gy_checker_plans(shape);
-    cr_assert_not_null(plans);
+    struct gy_schedule **schedules = gy_checker_schedules(shape);
+    cr_assert_not_null(schedules);
     for (int r = 0; r < shape->size; r++) {
-        int32_t receives = begins_after(plans[r], GY_RECV_REDUCE), sends = begins_after(plans[r], GY_SEND);
+        int32_t receives = begins_after(schedules[r], GY_RECV_REDUCE), sends = begins_after(schedules[r], GY_SEND);
         found += receives > 0;
         cr_assert(receives == 0 ? sends == 0 : receives < sends, "%s: rank %d of %d receives after %d, sends after %d",
                   gy_collective_name(shape->collective), r, shape->size, receives, sends);
     }
     cr_assert_eq(found, owners * groups, "%s: %d of %d ranks own a slice", gy_collective_name(shape->collective), found,
                  shape->size);
-    gy_checker_plans_free(plans, shape->size);
+    gy_checker_schedules_free(schedules, shape->size);
 }
 
 /* Both ends of a swap over a link allow the other one to send before they send: a grant behind a payload waits for all of it. */
-Test(plan, owners_may_receive_before_they_send)
+Test(schedule, owners_may_receive_before_they_send)
 {
     static const enum gy_collective collectives[] = {GY_ALL_REDUCE, GY_REDUCE_SCATTER};
     int groups[32];
@@ -371,62 +371,62 @@ Test(plan, owners_may_receive_before_they_send)
         for (int more = 0; more <= 2; more++)
             for (int size = 2 * least + more; size <= 32; size++)
                 for (size_t c = 0; c < GY_ARRAY_LENGTH(collectives); c++) {
-                    struct gy_plan_shape shape = {collectives[c], GY_HIERARCHICAL, 0, size, 0, groups};
+                    struct gy_schedule_shape shape = {collectives[c], GY_HIERARCHICAL, 0, size, 0, groups};
                     cut_in_turn(size, least, more, groups);
                     check_owners(&shape, least);
                 }
 }
 
 /* The forms with counts, by every algorithm that serves them; but all_to_allv, whose counts are of pairs. */
-Test(plan, counts_of_their_own)
+Test(schedule, counts_of_their_own)
 {
-    int plans = 0;
+    int schedules = 0;
     for (int collective = 0; collective < GY_COLLECTIVES; collective++)
         for (int algorithm = 0; algorithm < GY_ALGORITHMS; algorithm++)
             for (int n = 2; n <= largest(); n += n < 20 ? 1 : 22) {
-                struct gy_plan_shape shape = {(enum gy_collective)collective, (enum gy_algorithm)algorithm, .size = n,
-                                              .root = n / 3};
+                struct gy_schedule_shape shape = {(enum gy_collective)collective, (enum gy_algorithm)algorithm,
+                                                  .size = n, .root = n / 3};
                 if (!gy_checker_by_rank(shape.collective) || shape.collective == GY_ALL_TO_ALL ||
-                    !gy_plan_exists(shape.collective, shape.algorithm, n) ||
+                    !gy_schedule_exists(shape.collective, shape.algorithm, n) ||
                     !gy_algorithm_takes_counts(shape.collective, shape.algorithm))
                     continue;
                 check_uneven(&shape, false, keeps_canonical(&shape));
                 if (n < 65)
                     check_uneven(&shape, true, false);
-                plans++;
+                schedules++;
             }
-    cr_assert_gt(plans, 180);
+    cr_assert_gt(schedules, 180);
 }
 
-Test(plan, message_to_oneself)
+Test(schedule, message_to_oneself)
 {
     for (int n = 1; n <= 5; n++)
         for (int rank = 0; rank < n; rank++) {
-            struct gy_plan **plans = gy_checker_plans_to_self(n, rank);
-            struct gy_checker_call call = {.plans = plans, .total = 5, .tile = 2};
+            struct gy_schedule **schedules = gy_checker_schedules_to_self(n, rank);
+            struct gy_checker_call call = {.schedules = schedules, .total = 5, .tile = 2};
             struct gy_checker_report report;
-            cr_assert_not_null(plans);
+            cr_assert_not_null(schedules);
             cr_expect(gy_checker_run(n, &call, 1, &report, NULL, NULL), "%s", report.text);
             cr_expect_eq(report.sent, 5);
             call.flaw = GY_CHECKER_SENDS_FORGOTTEN;
             cr_expect_not(gy_checker_run(n, &call, 1, &report, NULL, NULL));
-            gy_checker_plans_free(plans, n);
+            gy_checker_schedules_free(schedules, n);
         }
 }
 
-Test(plan, every_collective_has_links_and_windows)
+Test(schedule, every_collective_has_links_and_windows)
 {
     for (int collective = 0; collective < GY_COLLECTIVES; collective++) {
         for (int n = 2; n <= largest(); n++) {
             bool kinds[2] = {false, false};
             for (int algorithm = 0; algorithm < GY_ALGORITHMS; algorithm++) {
-                struct gy_plan_shape shape = {
+                struct gy_schedule_shape shape = {
                     (enum gy_collective)collective, (enum gy_algorithm)algorithm, 0, n, 0, NULL};
-                struct gy_plan *plan = gy_plan_build(&shape);
-                cr_assert_eq(plan != NULL, gy_plan_exists(shape.collective, shape.algorithm, n));
-                if (plan != NULL)
-                    kinds[plan->shm] = true;
-                gy_plan_free(plan);
+                struct gy_schedule *schedule = gy_schedule_build(&shape);
+                cr_assert_eq(schedule != NULL, gy_schedule_exists(shape.collective, shape.algorithm, n));
+                if (schedule != NULL)
+                    kinds[schedule->shm] = true;
+                gy_schedule_free(schedule);
             }
             cr_assert(kinds[0] && (kinds[1] || gy_is_point_to_point((unsigned)collective)), "%s",
                       gy_collective_name((enum gy_collective)collective));
@@ -434,9 +434,9 @@ Test(plan, every_collective_has_links_and_windows)
     }
 }
 
-Test(plan, expression_of_a_ring_evaluates_in_its_order)
+Test(schedule, expression_of_a_ring_evaluates_in_its_order)
 {
-    struct gy_plan_shape shape = {GY_ALL_REDUCE, GY_RING, 0, 3, 0, NULL};
+    struct gy_schedule_shape shape = {GY_ALL_REDUCE, GY_RING, 0, 3, 0, NULL};
     struct gy_expression expression;
     cr_assert(gy_checker_expression(&shape, 3, 1, &expression));
     float a[3] = {1e8f, 1e8f, 1e8f}, b[3] = {-1e8f, -1e8f, -1e8f}, c[3] = {1.0f, 1.0f, 1.0f}, got[3];
@@ -452,7 +452,7 @@ Test(plan, expression_of_a_ring_evaluates_in_its_order)
     gy_expression_free(&expression);
 }
 
-Test(plan, names_are_found)
+Test(schedule, names_are_found)
 {
     enum gy_collective collective;
     enum gy_algorithm algorithm;

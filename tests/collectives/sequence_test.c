@@ -30,15 +30,15 @@ struct mixture {
 static const int groupings[][48] = {
     {0, 0, 1, 1, 2, 2, 3, 3, 4}, {0, 1, 0, 1, 0, 1, 0, 1, 0}, {0, 1, 1, 1, 1, 1, 1, 1, 1}, {0}};
 
-static struct gy_plan_shape random_shape(const struct mixture *mixture, uint32_t *state)
+static struct gy_schedule_shape random_shape(const struct mixture *mixture, uint32_t *state)
 {
-    struct gy_plan_shape shape = {.size = mixture->size};
+    struct gy_schedule_shape shape = {.size = mixture->size};
     bool fits;
     do {
         shape.collective = (enum gy_collective)(next_random(state) % GY_COLLECTIVES);
         shape.algorithm = (enum gy_algorithm)(next_random(state) % GY_ALGORITHMS);
         bool window = shape.algorithm == GY_SHM_ONE_SHOT || shape.algorithm == GY_SHM_TWO_SHOT;
-        fits = gy_plan_exists(shape.collective, shape.algorithm, shape.size) &&
+        fits = gy_schedule_exists(shape.collective, shape.algorithm, shape.size) &&
                (window ? mixture->windows : mixture->links);
     } while (!fits);
     shape.root = (int)(next_random(state) % (unsigned)mixture->size);
@@ -46,26 +46,27 @@ static struct gy_plan_shape random_shape(const struct mixture *mixture, uint32_t
     return shape;
 }
 
-/* Of a plan that publishes for the root alone, takes the knowledge that others may still be reading the slot. */
-static void ask_root_alone(struct gy_plan *plan)
+/* Of a schedule that publishes for the root alone, takes the knowledge that others may still be reading the slot. */
+static void ask_root_alone(struct gy_schedule *schedule)
 {
-    for (int s = 0; s < plan->steps; s++)
-        if (plan->step[s].kind == GY_PUBLISH && plan->shape.rank != plan->shape.root)
-            plan->step[s].peer = plan->shape.root;
+    for (int s = 0; s < schedule->steps; s++)
+        if (schedule->step[s].kind == GY_PUBLISH && schedule->shape.rank != schedule->shape.root)
+            schedule->step[s].peer = schedule->shape.root;
 }
 
-static struct gy_plan **plans_of(const struct gy_plan_shape *shape, uint32_t *state)
+static struct gy_schedule **schedules_of(const struct gy_schedule_shape *shape, uint32_t *state)
 {
     bool to_self = gy_is_point_to_point(shape->collective) && next_random(state) % 3 == 0;
-    struct gy_plan **plans = to_self ? gy_checker_plans_to_self(shape->size, shape->root) : gy_checker_plans(shape);
-    cr_assert_not_null(plans);
-    return plans;
+    struct gy_schedule **schedules = to_self ? gy_checker_schedules_to_self(shape->size, shape->root)
+                                             : gy_checker_schedules(shape);
+    cr_assert_not_null(schedules);
+    return schedules;
 }
 
 static struct gy_checker_call random_call(const struct mixture *mixture, uint32_t *state,
                                           struct gy_checker_mapped *mapped)
 {
-    struct gy_plan_shape shape = random_shape(mixture, state);
+    struct gy_schedule_shape shape = random_shape(mixture, state);
     size_t n = (size_t)shape.size, total = next_random(state) % (2 * n + 9), tile = 1 + next_random(state) % 3;
     if (gy_checker_by_rank(shape.collective))
         total = n * (next_random(state) % 10);
@@ -76,14 +77,14 @@ static struct gy_checker_call random_call(const struct mixture *mixture, uint32_
         tiny = mixture->tiny;
     bool direct = shape.algorithm == GY_SHM_ONE_SHOT || shape.algorithm == GY_SHM_TWO_SHOT;
     bool canonical = (direct || shape.algorithm == GY_CANONICAL) && next_random(state) % 2 == 0;
-    struct gy_plan **plans = plans_of(&shape, state);
+    struct gy_schedule **schedules = schedules_of(&shape, state);
     *mapped = (struct gy_checker_mapped){0};
     if (mixture->mapped)
         *mapped = (struct gy_checker_mapped){next_random(state) | next_random(state), next_random(state)};
     for (int r = 0; r < shape.size && mixture->for_root_alone; r++)
         if (shape.collective == GY_REDUCE_TO || shape.collective == GY_GATHER_TO)
-            ask_root_alone(plans[r]);
-    return (struct gy_checker_call){.plans = plans,
+            ask_root_alone(schedules[r]);
+    return (struct gy_checker_call){.schedules = schedules,
                                     .total = total,
                                     .tile = tile,
                                     .in_place = next_random(state) % 2 == 0,
@@ -101,7 +102,7 @@ static bool run_sequence(const struct mixture *mixture, uint32_t *state, struct 
         calls[c] = random_call(mixture, state, &mapped[c]);
     bool right = gy_checker_run(mixture->size, calls, CALLS, report_p, NULL, NULL);
     for (int c = 0; c < CALLS; c++)
-        gy_checker_plans_free((struct gy_plan **)calls[c].plans, mixture->size);
+        gy_checker_schedules_free((struct gy_schedule **)calls[c].schedules, mixture->size);
     return right;
 }
 

@@ -1,4 +1,4 @@
-/* The exchange of tiny vectors: no plan runs, so that its protocol is stated here and proved like one.
+/* The exchange of tiny vectors: no schedule runs, so that its protocol is stated here and proved like one.
  *
  *   enter k    a rank writes its vector to its line k mod lines, and says k, when everyone has said k - 1
  *   leave k    when those of whom it takes something have said k, it reads their lines: in a barrier everyone, of a broadcast
@@ -9,16 +9,16 @@
  * clocks must say so. The library says and hears up to four at once, with as many lines: tests/models/exchange.pml. */
 #include "run.h"
 
-static bool gives(const struct gy_plan *plan)
+static bool gives(const struct gy_schedule *schedule)
 {
-    return plan->shape.collective != GY_BARRIER &&
-           (plan->shape.collective != GY_BROADCAST || plan->shape.rank == plan->shape.root);
+    return schedule->shape.collective != GY_BARRIER &&
+           (schedule->shape.collective != GY_BROADCAST || schedule->shape.rank == schedule->shape.root);
 }
 
-static bool takes(const struct gy_plan *plan)
+static bool takes(const struct gy_schedule *schedule)
 {
-    return plan->shape.collective != GY_BARRIER &&
-           (plan->shape.collective != GY_REDUCE_TO || plan->shape.rank == plan->shape.root);
+    return schedule->shape.collective != GY_BARRIER &&
+           (schedule->shape.collective != GY_REDUCE_TO || schedule->shape.rank == schedule->shape.root);
 }
 
 static struct gy_cell *line_of(const struct run *run, int rank, int exchange, const struct gy_checker_eager *tiny)
@@ -28,7 +28,7 @@ static struct gy_cell *line_of(const struct run *run, int rank, int exchange, co
 
 static struct iteration step_begin(struct run *run, int rank)
 {
-    struct iteration it = {.rank = rank, .plan = plan_of(run, rank)};
+    struct iteration it = {.rank = rank, .schedule = schedule_of(run, rank)};
     it.event = gy_order_event(&run->order, chain_of(run, rank, 0), run->rank[rank].call);
     gy_order_after(&run->order, it.event, run->rank[rank].start_event);
     return it;
@@ -41,7 +41,7 @@ static bool enter(struct run *run, int rank, const struct gy_checker_call *call)
     for (int r = 0; r < run->size && call->tiny->makes_room && state->exchanged > 0; r++)
         gy_order_after(&run->order, it.event, run->rank[r].published.event[state->exchanged - 1]);
     struct gy_cell *line = line_of(run, rank, state->exchanged, call->tiny);
-    for (size_t e = 0; e < call->total && gives(it.plan); e++) {
+    for (size_t e = 0; e < call->total && gives(it.schedule); e++) {
         int32_t value;
         if (!effect_load(run, &it, &state->input[e], e, &value) || !effect_store(run, &it, &line[e], e, value))
             return false;
@@ -53,8 +53,8 @@ static bool enter(struct run *run, int rank, const struct gy_checker_call *call)
 static bool take(struct run *run, const struct iteration *it, const struct gy_checker_call *call, size_t e)
 {
     struct rank_state *state = &run->rank[it->rank];
-    int exchange = state->exchanged, root = it->plan->shape.root;
-    bool broadcast = it->plan->shape.collective == GY_BROADCAST;
+    int exchange = state->exchanged, root = it->schedule->shape.root;
+    bool broadcast = it->schedule->shape.collective == GY_BROADCAST;
     int32_t sum, values[GY_EXPRESSION_RANKS];
     for (int r = 0; r < run->size; r++)
         if ((!broadcast || r == root) &&
@@ -68,11 +68,11 @@ static bool take(struct run *run, const struct iteration *it, const struct gy_ch
 }
 
 /* Whom does a rank wait for before it leaves? */
-static bool waits_for(const struct gy_plan *plan, int rank)
+static bool waits_for(const struct gy_schedule *schedule, int rank)
 {
-    switch (plan->shape.collective) {
-    case GY_BROADCAST: return rank == plan->shape.root;
-    case GY_REDUCE_TO: return plan->shape.rank == plan->shape.root;
+    switch (schedule->shape.collective) {
+    case GY_BROADCAST: return rank == schedule->shape.root;
+    case GY_REDUCE_TO: return schedule->shape.rank == schedule->shape.root;
     default: return true;
     }
 }
@@ -96,13 +96,13 @@ bool tiny_advance(struct run *run, int rank, bool *done_p)
     if ((moved && !enter(run, rank, call)) || state->published.count == state->exchanged)
         return false;
     for (int r = 0; r < run->size; r++)
-        if (waits_for(plan_of(run, rank), r) && run->rank[r].published.count <= state->exchanged)
+        if (waits_for(schedule_of(run, rank), r) && run->rank[r].published.count <= state->exchanged)
             return moved;
     struct iteration it = step_begin(run, rank);
     for (int r = 0; r < run->size; r++)
-        if (waits_for(it.plan, r))
+        if (waits_for(it.schedule, r))
             gy_order_after(&run->order, it.event, run->rank[r].published.event[state->exchanged]);
-    for (size_t e = 0; e < call->total && takes(it.plan); e++)
+    for (size_t e = 0; e < call->total && takes(it.schedule); e++)
         if (!take(run, &it, call, e))
             return false;
     state->exchanged++;

@@ -23,7 +23,7 @@
  * Invariant: a function of (shape, block) alone. */
 #include "tree.h"
 
-static bool is_hierarchical(const struct gy_plan_shape *shape)
+static bool is_hierarchical(const struct gy_schedule_shape *shape)
 {
     return shape->algorithm == GY_HIERARCHICAL || shape->algorithm == GY_HIERARCHICAL_HALVING ||
            shape->algorithm == GY_HIERARCHICAL_TREE;
@@ -43,7 +43,7 @@ static int members_of(const int *groups, int group, int n)
     return members;
 }
 
-static int groups_of(const struct gy_plan_shape *shape)
+static int groups_of(const struct gy_schedule_shape *shape)
 {
     int groups = 1;
     for (int r = 0; r < shape->size; r++)
@@ -51,7 +51,7 @@ static int groups_of(const struct gy_plan_shape *shape)
     return groups;
 }
 
-static int slices_of(const struct gy_plan_shape *shape)
+static int slices_of(const struct gy_schedule_shape *shape)
 {
     int least = shape->size;
     for (int g = 0; g < groups_of(shape); g++) {
@@ -62,7 +62,7 @@ static int slices_of(const struct gy_plan_shape *shape)
 }
 
 /* Of one slice, how many parts have trees of their own. */
-static int pieces_of(const struct gy_plan_shape *shape)
+static int pieces_of(const struct gy_schedule_shape *shape)
 {
     int groups = groups_of(shape);
     if (groups == 1 || shape->algorithm == GY_HIERARCHICAL_HALVING)
@@ -72,7 +72,7 @@ static int pieces_of(const struct gy_plan_shape *shape)
     return shape->collective == GY_ALL_REDUCE ? groups : 1;
 }
 
-int gy_tree_blocks(const struct gy_plan_shape *shape)
+int gy_tree_blocks(const struct gy_schedule_shape *shape)
 {
     bool by_rank = shape->collective == GY_REDUCE_SCATTER || shape->collective == GY_ALL_GATHER ||
                    shape->collective == GY_GATHER_TO || shape->collective == GY_SCATTER_FROM;
@@ -84,7 +84,7 @@ int gy_tree_blocks(const struct gy_plan_shape *shape)
 }
 
 /* Block b covers [floor(total·b/B), floor(total·(b+1)/B)): b is the smallest with total·(b+1)/B >= element + 1. */
-int gy_tree_block(const struct gy_plan_shape *shape, size_t total, size_t element)
+int gy_tree_block(const struct gy_schedule_shape *shape, size_t total, size_t element)
 {
     size_t blocks = (size_t)gy_tree_blocks(shape);
     return (int)(((element + 1) * blocks + total - 1) / total) - 1;
@@ -220,7 +220,7 @@ static int32_t halving_doubling(const struct tree *tree)
     return reversed(tree, cores, 0, 1);
 }
 
-static int32_t hierarchical(const struct gy_plan_shape *shape, int block, struct tree *tree)
+static int32_t hierarchical(const struct gy_schedule_shape *shape, int block, struct tree *tree)
 {
     bool scatters = shape->collective == GY_REDUCE_SCATTER, to_root = shape->collective == GY_REDUCE_TO;
     int own = group_of(shape->groups, block), piece = block % pieces_of(shape);
@@ -239,7 +239,8 @@ static int32_t hierarchical(const struct gy_plan_shape *shape, int block, struct
     }
 }
 
-int32_t gy_tree_build(const struct gy_plan_shape *shape, int block, size_t element, struct gy_expression *expression)
+int32_t gy_tree_build(const struct gy_schedule_shape *shape, int block, size_t element,
+                      struct gy_expression *expression)
 {
     struct tree tree = {.expression = expression,
                         .element = element,

@@ -52,7 +52,7 @@ Test(tuned, the_cluster_decides)
 static double cost_of(const struct gy_cluster *cluster, int algorithm, int ranks, size_t bytes)
 {
     struct gy_cost_case it = case_of(cluster, (enum gy_algorithm)algorithm, ranks, bytes / 4);
-    return gy_plan_exists(GY_ALL_REDUCE, it.algorithm, ranks) ? gy_cost(&it) : -1;
+    return gy_schedule_exists(GY_ALL_REDUCE, it.algorithm, ranks) ? gy_cost(&it) : -1;
 }
 
 /* What is taken instead of another one costs least of all whose cost is known, in every class of sizes; and what stays costs little
@@ -132,7 +132,7 @@ Test(tuned, no_cost_is_below_what_the_links_take, .timeout = 60)
                         int ranks = hosts * members;
                         struct gy_cost_case it = {&cluster, collectives[c], (enum gy_algorithm)a, ranks, 0,
                                                   members,  bytes / 4,      (size_t)64 << 10,     4};
-                        if (gy_plan_exists(it.collective, it.algorithm, ranks) &&
+                        if (gy_schedule_exists(it.collective, it.algorithm, ranks) &&
                             gy_is_hierarchical(it.algorithm) == (members > 1))
                             check_bursts(it);
                     }
@@ -200,7 +200,7 @@ Test(tuned, a_hierarchy_costs_its_levels)
     }
 }
 
-/* A chain's cost grows with its ranks, and finding it does not: no plan is built of every rank. */
+/* A chain's cost grows with its ranks, and finding it does not: no schedule is built of every rank. */
 Test(tuned, a_chain_of_a_million_ranks, .timeout = 20)
 {
     struct gy_cluster cluster = gy_cluster_default();

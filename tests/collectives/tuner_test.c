@@ -23,7 +23,7 @@ static bool call(struct gy_tuner_entry *choice, bool *slots, int64_t through_ker
 {
     if (!gy_tuner_should_measure(choice, BYTES))
         return false;
-    bool tried = choice->trial;
+    bool tried = choice->measuring;
     *slots = of_two(choice, BYTES, *slots, *slots ? through_slots : through_kernel);
     return tried;
 }
@@ -102,7 +102,7 @@ static int calls_until_slots(struct gy_tuner_entry *choice, size_t bytes, int64_
 {
     bool slots = false;
     int number = 0;
-    for (; number < 5000 && (choice->used != 1 || choice->trial); number++)
+    for (; number < 5000 && (choice->used != 1 || choice->measuring); number++)
         if (gy_tuner_should_measure(choice, bytes))
             slots = of_two(choice, bytes, slots, slots ? through_slots : through_kernel);
     return number;
@@ -139,7 +139,8 @@ Test(tuner, late_calls_that_come_again_and_again_begin_few_trials)
     bool slots = false;
     int tried = 0;
     for (int i = 0; i < 100000; i++)
-        tried += call(&choice, &slots, choice.trial || !choice.judged ? 1000 : 3000, choice.trial ? 1500 : 4500);
+        tried += call(&choice, &slots, choice.measuring || !choice.decided ? 1000 : 3000,
+                      choice.measuring ? 1500 : 4500);
     cr_expect_lt(tried, 100000 / 25, "%d of 100000", tried);
 }
 
@@ -163,7 +164,7 @@ Test(tuner, a_short_call_that_is_hopeless_is_the_last_of_its_way)
         slow += slots;
         call(&choice, &slots, 1000, 10000);
     }
-    cr_assert(choice.judged);
+    cr_assert(choice.decided);
     cr_expect_eq(slow, 3);
 }
 
@@ -191,7 +192,7 @@ static int calls_of_three(struct gy_tuner_entry *choice, size_t bytes, int numbe
 {
     int others = 0;
     for (int i = 0; i < number; i++) {
-        int w = choice->trial ? choice->tried : choice->used;
+        int w = choice->measuring ? choice->tried : choice->used;
         others += w != best;
         if (gy_tuner_should_measure(choice, bytes))
             cr_assert_leq(gy_tuner_record(choice, 3, bytes, w, took[w]), 2);
@@ -233,7 +234,7 @@ Test(tuner, a_trial_that_costs_little_comes_again_soon)
 static void calls_of_four(struct gy_tuner_entry *choice, size_t bytes, int number, const int64_t *took, int *went)
 {
     for (int i = 0; i < number; i++) {
-        int w = choice->trial ? choice->tried : choice->used;
+        int w = choice->measuring ? choice->tried : choice->used;
         went[w]++;
         if (gy_tuner_should_measure(choice, bytes))
             gy_tuner_record(choice, GY_TUNER_VARIANTS, bytes, w, took[w]);
@@ -244,14 +245,14 @@ static void calls_of_four(struct gy_tuner_entry *choice, size_t bytes, int numbe
 Test(tuner, an_octave_goes_by_the_nearest_that_has_been_judged)
 {
     struct gy_tuner_entry octaves[GY_TUNER_OCTAVES] = {0};
-    octaves[3] = (struct gy_tuner_entry){.judged = true, .used = 2};
-    octaves[7] = (struct gy_tuner_entry){.judged = true, .used = 1};
-    octaves[8] = (struct gy_tuner_entry){.trial = true, .used = 3};
+    octaves[3] = (struct gy_tuner_entry){.decided = true, .used = 2};
+    octaves[7] = (struct gy_tuner_entry){.decided = true, .used = 1};
+    octaves[8] = (struct gy_tuner_entry){.measuring = true, .used = 3};
     gy_tuner_spread(octaves);
     for (int o = 0; o < GY_TUNER_OCTAVES; o++)
         cr_expect_eq(octaves[o].used, o == 8 ? 3 : o <= 5 ? 2 : 1, "octave %d", o);
     octaves[3].used = 0;
-    octaves[9] = (struct gy_tuner_entry){.judged = true, .used = 3};
+    octaves[9] = (struct gy_tuner_entry){.decided = true, .used = 3};
     gy_tuner_spread(octaves);
     cr_expect(octaves[0].used == 0 && octaves[5].used == 0 && octaves[6].used == 1 &&
               octaves[GY_TUNER_OCTAVES - 1].used == 3);
@@ -259,20 +260,20 @@ Test(tuner, an_octave_goes_by_the_nearest_that_has_been_judged)
 
 /* What was far behind there long calls do without until the second trial, which finds it out if that was wrong. Short calls, and those
  * of octaves further away, try everything. */
-Test(tuner, a_first_trial_leaves_out_what_is_far_behind_next_listener)
+Test(tuner, a_first_phase_skips_what_is_far_behind_in_a_neighbour)
 {
     static const int64_t near[] = {1000, 300, 410, 2000}, here[] = {9000, 9000, 7500, 3000};
     struct gy_tuner_entry octaves[GY_TUNER_OCTAVES] = {0};
     int went[GY_TUNER_VARIANTS] = {0};
     calls_of_four(&octaves[6], 1 << 19, 100, near, went);
-    cr_assert(octaves[6].judged && octaves[6].used == 1);
+    cr_assert(octaves[6].decided && octaves[6].used == 1);
     gy_tuner_spread(octaves);
     struct gy_tuner_entry longer = octaves[8], shorter = octaves[5], further = octaves[9];
 
     memset(went, 0, sizeof(went));
     calls_of_four(&longer, LONG_BYTES, 30, here, went);
     cr_expect(went[0] == 0 && went[3] == 0, "%d and %d calls went far behind", went[0], went[3]);
-    cr_expect(longer.judged && longer.used == 2, "the way that was near is in use");
+    cr_expect(longer.decided && longer.used == 2, "the way that was near is in use");
     calls_of_four(&longer, LONG_BYTES, 40, here, went);
     cr_expect_eq(longer.used, 3, "the second trial finds out");
 
@@ -292,7 +293,7 @@ Test(tuner, a_long_call_that_is_hopeless_is_the_last_of_its_way)
         struct gy_tuner_entry choice = {.oversubscribed = oversubscribed};
         int went[GY_TUNER_VARIANTS] = {0};
         calls_of_four(&choice, LONG_BYTES, 30, took, went);
-        cr_expect(choice.judged && choice.used == 0);
+        cr_expect(choice.decided && choice.used == 0);
         cr_expect_eq(went[1], oversubscribed ? 3 : 1);
         cr_expect_eq(went[2], 3);
         cr_expect_eq(went[3], oversubscribed ? 3 : 1);
@@ -309,7 +310,7 @@ Test(tuner, a_way_that_is_never_taken_is_given_up)
             second += of_two(&choice, BYTES, false, 1000);
             told++;
         }
-    cr_assert(!choice.used && !choice.trial);
+    cr_assert(!choice.used && !choice.measuring);
     cr_assert_leq(second, 100);
     cr_assert_leq(told, 100);
 }
@@ -324,7 +325,7 @@ Test(tuner, a_call_that_tells_nothing_ends_a_trial)
             cr_assert_eq(gy_tuner_discard(&choice), 0);
             asked++;
         }
-    cr_assert_not(choice.trial);
+    cr_assert_not(choice.measuring);
     cr_assert_leq(asked, 100);
 }
 
@@ -361,8 +362,8 @@ int64_t __wrap_gy_now(void)
 /* A blocking call, or a request, of rank 0 of two whose results are written for so many nanoseconds past the caches or into them. */
 static bool streams(struct gyre_comm *comm, bool blocking, bool slots, int64_t nontemporal, int64_t into)
 {
-    struct gy_plan plan = {.shape.collective = GY_ALL_REDUCE};
-    struct gyre_request r = {.comm = comm, .plan = &plan, .element = 4, .prefers_slots = slots};
+    struct gy_schedule schedule = {.shape.collective = GY_ALL_REDUCE};
+    struct gyre_request r = {.comm = comm, .schedule = &schedule, .element = 4, .prefers_slots = slots};
     if (blocking)
         gy_tuner_begin(comm);
     bool stream = gy_tuner_streams(&r, 4 << 20);
@@ -405,8 +406,8 @@ Test(tuner, results_are_written_the_quicker_way)
 static enum gy_shm_variant given(struct gyre_comm *comm, enum gy_collective collective, size_t bytes,
                                  const int64_t *took)
 {
-    struct gy_plan plan = {.shape.collective = collective};
-    struct gyre_request r = {.comm = comm, .plan = &plan, .element = 1, .in.total = bytes};
+    struct gy_schedule schedule = {.shape.collective = collective};
+    struct gyre_request r = {.comm = comm, .schedule = &schedule, .element = 1, .in.total = bytes};
     struct gy_entry *entry = &comm->control[1]->entry[++comm->sequence % GY_CALL_SIGNATURES];
     gy_tuner_begin(comm);
     enum gy_shm_variant giving = gy_tuner_input(&r, false);
@@ -484,7 +485,7 @@ Test(tuner, one_lucky_call_of_oversubscribed_ranks_does_not_decide)
             int used = 0;
             while (!gy_tuner_should_measure(&choice, 65536))
                 continue;
-            for (int call = 0; choice.trial && call < 64; call++)
+            for (int call = 0; choice.measuring && call < 64; call++)
                 used = gy_tuner_record(&choice, 2, 65536, choice.tried,
                                        choice.tried    ? 33000
                                        : call == lucky ? 23000

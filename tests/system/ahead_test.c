@@ -4,7 +4,7 @@
  *   alone    while the others sleep, a rank that gives returns from as many calls as there are places, and from no more; what it gave
  *            is whole when they come, though it has written over its buffer at once
  *   order    all kinds, all short lengths, any root, blocking or not, each rank at its own pace and writing over its buffers at once
- *   many     the same, several under way together, some of which go by a plan
+ *   many     the same, several under way together, some of which use a schedule
  *   leave    who gives, and has destroyed the communicator before the others come, has given all the same
  *   part     the same of a communicator that is not the world's, while those who have gone make others
  *   die      a rank ends while another has given ahead of it: who comes later has what was given, and all that are left are told
@@ -16,7 +16,7 @@
 #define PLACES 4   /* GY_REGION_AHEAD */
 #define SHORT 2048 /* of 4 bytes: longer ones have two places for all */
 #define LONGEST 4096
-#define LONG 30000 /* goes by a plan */
+#define LONG 30000 /* uses a schedule */
 #define ROUNDS 3000
 #define TOGETHER 6
 
@@ -184,7 +184,7 @@ static void run_ordered(int rank)
     OK(comm, gyre_comm_destroy(comm));
 }
 
-/* One of those that are under way together; some go by a plan. */
+/* One of those that are under way together; some use a schedule. */
 static void choose(struct call *it, unsigned *dice)
 {
     unsigned most = rand_r(dice) % 4 ? 40 : rand_r(dice) % 2 ? SHORT : rand_r(dice) % 2 ? LONGEST : LONG;

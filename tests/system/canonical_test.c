@@ -33,7 +33,7 @@ static int32_t tree;
 
 static void plant_tree(void)
 {
-    const struct gy_plan_shape shape = {.collective = GY_ALL_REDUCE, .algorithm = GY_CANONICAL, .size = size};
+    const struct gy_schedule_shape shape = {.collective = GY_ALL_REDUCE, .algorithm = GY_CANONICAL, .size = size};
     tree = gy_tree_build(&shape, 0, 0, &expression);
     CHECK(tree >= 0);
 }

@@ -71,7 +71,7 @@ static int groups[RANKS_MOST];
 
 /* One call with one set of data. */
 struct call {
-    struct gy_plan_shape shape;
+    struct gy_schedule_shape shape;
     gyre_dtype dtype;
     gyre_op op;
     size_t total, count, element; /* elements of the vector, the argument; bytes of an element */

@@ -10,7 +10,7 @@
 #define DIES_AFTER 60000   /* us; rank 0 is inside by then, and for good */
 #define YIELDS_MOST 2      /* the shortest way, and the request that it becomes */
 #define LARGE (48u << 10)  /* bytes, as a direct reduction takes */
-#define WHOLE (512u << 10) /* of a plan */
+#define WHOLE (512u << 10) /* of a schedule */
 
 #define RANKS 3
 #define VICTIM 2

@@ -1,4 +1,4 @@
-/* Short vectors use the eager exchange (eager.h) instead of a plan, blocking or not.
+/* Short vectors use the eager exchange (eager.h) instead of a schedule, blocking or not.
  *
  * A blocking call goes from the argument checks straight to the flag's line and back. It makes no request, allocates
  * nothing, takes no lock and makes no system call. It needs no fence if the flag's pair of lines holds the payload.

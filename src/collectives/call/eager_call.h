@@ -1,4 +1,4 @@
-/* Blocking calls of short vectors by the eager exchange instead of a plan. */
+/* Blocking calls of short vectors by the eager exchange instead of a schedule. */
 #ifndef GY_COLLECTIVES_CALL_EAGER_CALL_H
 #define GY_COLLECTIVES_CALL_EAGER_CALL_H
 

@@ -9,9 +9,9 @@
 #define GY_EAGER_ROOTED \
     8192 /* bytes between two ranks: longer vectors are read where they lie, see shm_rooted_mapped.c */
 
-/* Finds the eager limit of the collective. Up to that size the choice is a one-shot or two-shot plan at every size,
+/* Finds the eager limit of the collective. Up to that size the choice is a one-shot or two-shot schedule at every size,
  * and the exchange gives the same result. A forced choice must be visible: vectors longer than a line then use its
- * plan. */
+ * schedule. */
 static void find_out(struct gyre_comm *comm, enum gy_collective collective)
 {
     size_t blocks = gy_exchange_blocks(comm, collective), least = blocks > 0 ? blocks : 1;

@@ -1,4 +1,4 @@
-/* Which calls use the eager exchange instead of a plan. */
+/* Which calls use the eager exchange instead of a schedule. */
 #ifndef GY_COLLECTIVES_CALL_EAGER_FIT_H
 #define GY_COLLECTIVES_CALL_EAGER_FIT_H
 
@@ -13,7 +13,7 @@ bool gy_eager_algorithm(struct gyre_comm *comm, const struct gy_call *call, enum
 bool gy_eager_is_plain(const struct gyre_comm *comm, const struct gy_call *call);
 /* Returns the bytes of the largest contribution of an eager exchange; -1: none. */
 int32_t gy_eager_limit(struct gyre_comm *comm, enum gy_collective collective);
-/* True if a plain call is one of these. Other calls take the request path: a first call, which makes plan, region
+/* True if a plain call is one of these. Other calls take the request path: a first call, which makes schedule, region
  * and request, an operation that needs more than kernels, a choice that is to be shown. */
 bool gy_eager_is_open(struct gyre_comm *comm, const struct gy_call *call);
 

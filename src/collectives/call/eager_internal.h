@@ -123,7 +123,7 @@ static inline void show_as(struct gy_exchange *it, const enum form form)
  * call cache. Returns false if out of memory. */
 bool gy_eager_find_kind(struct gyre_comm *comm, const struct gy_call *call, struct gy_call_signature *shape_p,
                         struct gy_exchange_kind *kind_p);
-/* Makes an active request of an exchange that has its numbers and its record. An idle request and a plan exist.
+/* Makes an active request of an exchange that has its numbers and its record. An idle request and a schedule exist.
  * begun: it has been published. */
 struct gyre_request *gy_request_adopt(const struct gy_exchange *it, bool begun);
 

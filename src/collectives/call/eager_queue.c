@@ -20,8 +20,8 @@ static void show_oldest(struct gy_eager_queue *eager_queue)
     if (r->record == note->serial)
         return;
     gy_signature_copy(&r->shape, &note->shape);
-    r->plan = note->request->persistent ? note->request->plan
-                                        : r->comm->plans[note->shape.collective][note->shape.algorithm];
+    r->schedule = note->request->persistent ? note->request->schedule
+                                            : r->comm->schedules[note->shape.collective][note->shape.algorithm];
     r->record = note->serial;
     r->waiting_for = -1;
     r->idle_since = r->asked = r->told = 0;

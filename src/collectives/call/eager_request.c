@@ -6,17 +6,17 @@
 
 #include <string.h>
 
-/* True if the plan of the choice exists, which peers may use; false without memory for it. */
-static bool has_plan(struct gyre_comm *comm, enum gy_collective collective)
+/* True if the schedule of the choice exists, which peers may use; false without memory for it. */
+static bool has_schedule(struct gyre_comm *comm, enum gy_collective collective)
 {
     enum gy_algorithm algorithm = (enum gy_algorithm)comm->eager[collective].algorithm;
-    return comm->plans[collective][algorithm] || gy_comm_plan(comm, collective, algorithm, 0);
+    return comm->schedules[collective][algorithm] || gy_comm_schedule(comm, collective, algorithm, 0);
 }
 
 bool gy_eager_find_kind(struct gyre_comm *comm, const struct gy_call *call, struct gy_call_signature *shape_p,
                         struct gy_exchange_kind *kind_p)
 {
-    if (!has_plan(comm, call->collective) || !gy_recorder_provide(&comm->recorder))
+    if (!has_schedule(comm, call->collective) || !gy_recorder_provide(&comm->recorder))
         return false;
     *shape_p = gy_shape_of(call, (enum gy_algorithm)comm->eager[call->collective].algorithm, comm->size);
     *kind_p = gy_exchange_kind_of(comm, shape_p, gy_dtype_bytes(call->dtype));
@@ -32,7 +32,7 @@ struct gyre_request *gy_request_adopt(const struct gy_exchange *it, bool begun)
      * of this function. */
     memset(&r->eager_next, 0, offsetof(struct gyre_request, offer) - offsetof(struct gyre_request, eager_next));
     r->offer = (struct gy_offer){0};
-    r->plan = comm->plans[it->shape->collective][it->shape->algorithm];
+    r->schedule = comm->schedules[it->shape->collective][it->shape->algorithm];
     gy_signature_copy(&r->shape, it->shape);
     r->input = it->input;
     r->output = it->output;

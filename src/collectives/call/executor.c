@@ -1,4 +1,4 @@
-/* The executor: moves the lanes of a request through its plan.
+/* The executor: moves the lanes of a request through its schedule.
  *
  *         lane 0   send ──▶ send ──▶ send          each lane is a cursor (step, round, tile);
  *                    ▲        ▲                     an iteration starts when its needs are complete,
@@ -29,9 +29,9 @@ static bool counts_only(struct gyre_request *r, int l, const struct gy_step *ste
 
 static void run_local(struct gyre_request *r, int l)
 {
-    const struct gy_step *step = &r->plan->step[r->lane[l].step];
+    const struct gy_step *step = &r->schedule->step[r->lane[l].step];
     bool copies = step->kind == GY_PACK || step->kind == GY_UNPACK;
-    if (copies || !gy_slot_keeps_own(r)) /* the only copy in such a plan is that of this block */
+    if (copies || !gy_slot_keeps_own(r)) /* the only copy in such a schedule is that of this block */
         gy_lane_local(r, l);
 }
 
@@ -39,7 +39,7 @@ static void run_local(struct gyre_request *r, int l)
 static bool immediate_step(struct gyre_request *r, int l)
 {
     struct gy_lane_state *lane = &r->lane[l];
-    const struct gy_step *step = &r->plan->step[lane->step];
+    const struct gy_step *step = &r->schedule->step[lane->step];
     if (gy_slot_follows(r, step))
         return false;
     bool whole = r->whole && lane->tile == 0 && gy_block_pull_reads(step);
@@ -64,7 +64,7 @@ static bool lane_advance(struct gyre_request *r, int l)
     bool moved = lane->flights > 0 && gy_flow_reap(r, l);
     for (int i = 0; i < GY_TILES_PER_PROGRESS && !lane->exhausted && !r->complete; i++) {
         bool now;
-        switch (r->plan->step[lane->step].kind) {
+        switch (r->schedule->step[lane->step].kind) {
         case GY_SEND: now = gy_flow_send(r, l); break;
         case GY_RECV:
         case GY_RECV_REDUCE: now = gy_flow_receive(r, l); break;
@@ -84,11 +84,11 @@ static bool lane_advance(struct gyre_request *r, int l)
  * for the 1 MiB of one progress call at 200 Mbit/s. So grants of long messages are sent before any tiles. */
 static void grant_first(struct gyre_request *r)
 {
-    for (int l = 0; l < r->plan->lanes && !r->plan->shm; l++) {
+    for (int l = 0; l < r->schedule->lanes && !r->schedule->shm; l++) {
         const struct gy_lane_state *lane = &r->lane[l];
         if (lane->exhausted || lane->eager)
             continue;
-        enum gy_step_kind kind = r->plan->step[lane->step].kind;
+        enum gy_step_kind kind = r->schedule->step[lane->step].kind;
         if (kind == GY_RECV || kind == GY_RECV_REDUCE)
             gy_flow_receive(r, l);
     }
@@ -99,7 +99,7 @@ bool gy_lanes_progress(struct gyre_request *r, bool *over_p)
 {
     bool moved = false, finished = true;
     int missed = -1;
-    for (int l = 0; l < r->plan->lanes && !r->complete; l++) {
+    for (int l = 0; l < r->schedule->lanes && !r->complete; l++) {
         r->waiting_for = -1;
         if (!r->lane[l].finished) {
             moved |= lane_advance(r, l);
@@ -110,13 +110,13 @@ bool gy_lanes_progress(struct gyre_request *r, bool *over_p)
     }
     if (!r->complete)
         r->waiting_for = missed;
-    *over_p = finished && !r->complete && (!r->plan->shm || gy_slot_end(r));
+    *over_p = finished && !r->complete && (!r->schedule->shm || gy_slot_end(r));
     return moved;
 }
 
 bool gy_request_advance(struct gyre_request *r)
 {
-    if (r->plan->shm) {
+    if (r->schedule->shm) {
         if (!gy_request_is_first(r))
             return false;
         if (!r->begun && gy_slot_begin(r) != GYRE_SUCCESS)

@@ -1,4 +1,4 @@
-/* Moves the lanes of a request through its plan. */
+/* Moves the lanes of a request through its schedule. */
 #ifndef GY_COLLECTIVES_CALL_EXECUTOR_H
 #define GY_COLLECTIVES_CALL_EXECUTOR_H
 

@@ -28,7 +28,7 @@ static struct gyre_request *request_take(struct gy_context *ctx)
             ctx->made = r;
         }
     }
-    if (r) /* the lanes are most of the request: a start clears those of the plan */
+    if (r) /* the lanes are most of the request: a start clears those of the schedule */
         memset(r, 0, offsetof(struct gyre_request, lane));
     return r;
 }
@@ -36,10 +36,10 @@ static struct gyre_request *request_take(struct gy_context *ctx)
 /* Checks the early frames of peers, which carry the shape of their call. Returns false if a shape differs. */
 static bool check_early(struct gyre_request *r)
 {
-    if (r->plan->shape.collective == GY_SEND_TO) /* the peer's frame of this number belongs to another message */
+    if (r->schedule->shape.collective == GY_SEND_TO) /* the peer's frame of this number belongs to another message */
         return true;
-    bool message = gy_is_point_to_point(r->plan->shape.collective);
-    int first = message ? r->plan->shape.root : 0, end = message ? first + 1 : r->comm->size;
+    bool message = gy_is_point_to_point(r->schedule->shape.collective);
+    int first = message ? r->schedule->shape.root : 0, end = message ? first + 1 : r->comm->size;
     for (int peer = first; peer < end; peer++) { /* other peers use the same message numbers */
         struct gy_channel *channel = r->comm->channels[peer];
         struct gy_stashed *early = channel ? gy_channel_any(channel, r->shape.sequence) : NULL;
@@ -52,10 +52,10 @@ static bool check_early(struct gyre_request *r)
 /* The number of the operation: counted per communicator, or per direction for messages between two ranks. */
 static uint64_t next_sequence(struct gyre_request *r)
 {
-    enum gy_collective collective = r->plan->shape.collective;
+    enum gy_collective collective = r->schedule->shape.collective;
     if (!gy_is_point_to_point(collective))
         return ++r->comm->sequence;
-    struct gy_channel *channel = r->comm->channels[r->plan->shape.root];
+    struct gy_channel *channel = r->comm->channels[r->schedule->shape.root];
     return GY_POINT_TO_POINT | (collective == GY_SEND_TO ? ++channel->sent : ++channel->received);
 }
 
@@ -72,7 +72,7 @@ void gy_request_launch(struct gyre_request *r)
     struct gyre_comm *comm = r->comm;
     struct gy_context *ctx = comm->ctx;
     r->shape.sequence = next_sequence(r);
-    r->eager = r->plan->shm && gy_eager_fits(comm, &r->shape, r->element);
+    r->eager = r->schedule->shm && gy_eager_fits(comm, &r->shape, r->element);
     if (r->eager) { /* now: numbers are in the order of the launches, the same everywhere */
         r->kind = gy_exchange_kind_of(comm, &r->shape, r->element);
         r->exchange = gy_exchange_of(comm, &r->kind, &r->shape, ++comm->inline_started, r->input, r->output);
@@ -82,11 +82,11 @@ void gy_request_launch(struct gyre_request *r)
     gy_recorder_note(record, gy_now());
     r->record = record->serial;
     comm->recorder.page->bytes += r->in.total * r->element;
-    if (r->plan->shm)
+    if (r->schedule->shm)
         comm->recorder.page->window_bytes += r->in.total * r->element;
     gy_request_rewind(r);
-    if (r->plan->shape.collective == GY_SEND_TO && r->lane[0].eager)
-        r->ticket = comm->channels[r->plan->shape.root]->tickets++;
+    if (r->schedule->shape.collective == GY_SEND_TO && r->lane[0].eager)
+        r->ticket = comm->channels[r->schedule->shape.root]->tickets++;
     if (r->staged.memory)
         gy_prepare_stage(r);
     gy_mapped_offer(r);
@@ -95,7 +95,7 @@ void gy_request_launch(struct gyre_request *r)
     if (comm->verify || comm->attributes.uniform)
         ctx->up->launched(r);
     gy_request_list(r);
-    if (comm->region_reserved && !gy_is_point_to_point(r->plan->shape.collective))
+    if (comm->region_reserved && !gy_is_point_to_point(r->schedule->shape.collective))
         gy_request_publish_signature(comm);
     if (!check_early(r)) /* now: the next progress would take those frames for this operation's */
         gy_context_fail(ctx);

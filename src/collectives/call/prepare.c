@@ -1,4 +1,4 @@
-/* Before a request starts: the choice, the layout of its blocks, its plan, its buffers, its links. Everything that
+/* Before a request starts: the choice, the layout of its blocks, its schedule, its buffers, its links. Everything that
  * may fail is here, so that a start fails before a peer has seen it, and a persistent request allocates once. */
 #include <string.h>
 
@@ -20,10 +20,10 @@
 /* Elements per tile. Both ends of every link, or all users of a region, compute the same number. */
 static size_t tile_elements(const struct gyre_request *r)
 {
-    if (r->plan->shm)
-        return gy_slot_tile(r->comm, r->plan, gy_layout_longest(&r->in, 1) * r->element, r->element);
+    if (r->schedule->shm)
+        return gy_slot_tile(r->comm, r->schedule, gy_layout_longest(&r->in, 1) * r->element, r->element);
     const struct gy_context *ctx = r->comm->ctx;
-    const struct gy_plan_shape *shape = &r->plan->shape;
+    const struct gy_schedule_shape *shape = &r->schedule->shape;
     size_t bytes = r->in.total * r->element;
     if (r->comm->grouping.hosts > 1) {
         int members = gy_is_hierarchical(shape->algorithm) ? r->comm->grouping.smallest : 1;
@@ -54,19 +54,20 @@ static void give(struct gy_context *ctx, struct gy_buffer *buffer)
 static bool needs_staging(const struct gyre_request *r)
 {
     bool in_place = r->user_input == r->user_output;
-    return r->plan->input_blocks > 0 &&
+    return r->schedule->input_blocks > 0 &&
            (r->widened || gy_operation_begins(&r->operation) ||
-            (in_place && r->plan->shape.collective == GY_ALL_TO_ALL && !r->plan->shm && r->comm->size > 1));
+            (in_place && r->schedule->shape.collective == GY_ALL_TO_ALL && !r->schedule->shm && r->comm->size > 1));
 }
 
 /* Elements of the buffer from the view's first block on, gaps included. */
 static size_t input_extent(const struct gyre_request *r)
 {
     const struct gy_layout *in = &r->in;
-    const struct gy_plan *plan = r->plan;
+    const struct gy_schedule *schedule = r->schedule;
     size_t extent = 0;
     if (!in->places)
-        return gy_layout_start(in, plan->input_lo + plan->input_blocks) - gy_layout_start(in, plan->input_lo);
+        return gy_layout_start(in, schedule->input_lo + schedule->input_blocks) -
+               gy_layout_start(in, schedule->input_lo);
     for (int32_t b = 0; b < in->blocks; b++)
         extent = gy_max_size(extent, in->places[b] + gy_layout_start(in, b + 1) - gy_layout_start(in, b));
     return extent;
@@ -74,17 +75,18 @@ static size_t input_extent(const struct gyre_request *r)
 
 static size_t output_elements(const struct gyre_request *r)
 {
-    const struct gy_plan *plan = r->plan;
-    return gy_layout_start(&r->out, plan->output_lo + plan->output_blocks) - gy_layout_start(&r->out, plan->output_lo);
+    const struct gy_schedule *schedule = r->schedule;
+    return gy_layout_start(&r->out, schedule->output_lo + schedule->output_blocks) -
+           gy_layout_start(&r->out, schedule->output_lo);
 }
 
 /* Elements of the longest operand that steps of a lane combine. */
 static size_t longest_operand(const struct gyre_request *r, int l)
 {
-    const struct gy_plan *plan = r->plan;
+    const struct gy_schedule *schedule = r->schedule;
     size_t longest = 0;
-    for (int s = 0; s < plan->lane[l].count; s++) {
-        const struct gy_step *step = &plan->step[plan->lane[l].first + s];
+    for (int s = 0; s < schedule->lane[l].count; s++) {
+        const struct gy_step *step = &schedule->step[schedule->lane[l].first + s];
         if (step->kind == GY_RECV_REDUCE)
             longest = gy_max_size(longest, gy_step_longest(r, step));
     }
@@ -95,7 +97,7 @@ static size_t longest_operand(const struct gyre_request *r, int l)
  * lands, however short they are. */
 bool gy_prepare_landings(struct gyre_request *r)
 {
-    for (int l = 0; l < r->plan->lanes; l++) {
+    for (int l = 0; l < r->schedule->lanes; l++) {
         size_t longest = longest_operand(r, l);
         if (longest * r->element > GY_EAGER_BYTES &&
             !take(r->comm->ctx, &r->landing[l], gy_min_size(longest, r->tile) * r->element))
@@ -108,20 +110,20 @@ bool gy_prepare_landings(struct gyre_request *r)
  * be the output. If it is not, the result is made in the output. */
 static bool makes_result_in_place(const struct gyre_request *r)
 {
-    return r->plan->shape.algorithm == GY_RECURSIVE_DOUBLING && r->comm->size == 2 && r->input != r->output;
+    return r->schedule->shape.algorithm == GY_RECURSIVE_DOUBLING && r->comm->size == 2 && r->input != r->output;
 }
 
 static bool take_scratch(struct gyre_request *r)
 {
-    const struct gy_plan *plan = r->plan;
-    int32_t lo = plan->scratch_lo, width = plan->scratch_width;
-    if (plan->scratch_slots == 0)
+    const struct gy_schedule *schedule = r->schedule;
+    int32_t lo = schedule->scratch_lo, width = schedule->scratch_width;
+    if (schedule->scratch_slots == 0)
         return true;
     size_t slot = lo < 0 ? gy_layout_longest(&r->in, width)
                          : gy_layout_start(&r->in, lo + width) - gy_layout_start(&r->in, lo);
     r->slot_bytes = gy_scratch_slot(slot * r->element);
     if (!makes_result_in_place(r))
-        return take(r->comm->ctx, &r->scratch, r->slot_bytes * (size_t)plan->scratch_slots);
+        return take(r->comm->ctx, &r->scratch, r->slot_bytes * (size_t)schedule->scratch_slots);
     r->scratch = (struct gy_buffer){.memory = r->output}; /* no bytes: not to be returned to the buffer cache */
     return true;
 }
@@ -129,8 +131,8 @@ static bool take_scratch(struct gyre_request *r)
 static bool take_buffers(struct gyre_request *r)
 {
     struct gy_context *ctx = r->comm->ctx;
-    const struct gy_plan *plan = r->plan;
-    if (r->widened && plan->output_blocks > 0) {
+    const struct gy_schedule *schedule = r->schedule;
+    if (r->widened && schedule->output_blocks > 0) {
         if (!take(ctx, &r->wide, output_elements(r) * r->element))
             return false;
         r->output = r->wide.memory;
@@ -146,10 +148,10 @@ static bool take_buffers(struct gyre_request *r)
 
 static gyre_status open_links(struct gyre_request *r)
 {
-    if (r->plan->shm)
+    if (r->schedule->shm)
         return GYRE_SUCCESS;
-    for (int s = 0; s < r->plan->steps; s++) {
-        const struct gy_step *step = &r->plan->step[s];
+    for (int s = 0; s < r->schedule->steps; s++) {
+        const struct gy_step *step = &r->schedule->step[s];
         if (step->kind > GY_RECV_REDUCE)
             continue;
         struct gy_link *link;
@@ -281,7 +283,7 @@ void gy_prepare_stage(struct gyre_request *r)
 
 static bool reduces(const struct gyre_request *r)
 {
-    enum gy_collective collective = r->plan->shape.collective;
+    enum gy_collective collective = r->schedule->shape.collective;
     return collective == GY_ALL_REDUCE || collective == GY_REDUCE_SCATTER || collective == GY_REDUCE_TO;
 }
 
@@ -303,7 +305,8 @@ void gy_prepare_end(struct gyre_request *r)
 /* In canonical order narrow floats travel between ranks as float32. The contents of a region are not yet combined. */
 static void widen(struct gyre_request *r)
 {
-    r->widened = r->canonical && reduces(r) && !r->plan->shm && r->comm->size > 1 && gy_operation_widens(&r->operation);
+    r->widened = r->canonical && reduces(r) && !r->schedule->shm && r->comm->size > 1 &&
+                 gy_operation_widens(&r->operation);
     if (!r->widened)
         return;
     r->operation.dtype = GYRE_FLOAT32;
@@ -326,11 +329,11 @@ void gy_prepare_undo(struct gyre_request *r)
     give(ctx, &r->staged);
     give(ctx, &r->table);
     give(ctx, &r->wide);
-    for (int l = 0; l < GY_PLAN_LANES; l++)
+    for (int l = 0; l < GY_SCHEDULE_LANES; l++)
         give(ctx, &r->landing[l]);
-    if (r->plan)
-        gy_comm_plan_release(r->comm, r->plan);
-    r->plan = NULL;
+    if (r->schedule)
+        gy_comm_schedule_release(r->comm, r->schedule);
+    r->schedule = NULL;
 }
 
 /* Chooses the algorithm. Only choices of the user's calls are remembered. */
@@ -362,12 +365,12 @@ gyre_status gy_prepare(struct gyre_request *r, struct gyre_comm *comm, const str
         shape.root = (uint32_t)(call->collective == GY_SEND_TO ? comm->rank : call->root);
     }
     gy_prepare_fill(r, comm, call, &shape);
-    r->plan = gy_comm_plan(comm, call->collective, algorithm, call->root);
-    if (!r->plan) {
-        status = gy_error_set(&comm->error, GYRE_NO_MEMORY, -1, "out of memory for a plan");
+    r->schedule = gy_comm_schedule(comm, call->collective, algorithm, call->root);
+    if (!r->schedule) {
+        status = gy_error_set(&comm->error, GYRE_NO_MEMORY, -1, "out of memory for a schedule");
         goto undo;
     }
-    r->in.blocks = r->out.blocks = r->plan->blocks;
+    r->in.blocks = r->out.blocks = r->schedule->blocks;
     if (call->varying && !lay_out_counts(r, call)) {
         status = gy_error_set(&comm->error, GYRE_NO_MEMORY, -1, "out of memory for the counts of %d ranks", comm->size);
         goto undo;

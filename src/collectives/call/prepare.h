@@ -8,8 +8,8 @@
 gyre_status gy_prepare(struct gyre_request *request, struct gyre_comm *comm, const struct gy_call *call);
 void gy_prepare_fill(struct gyre_request *request, struct gyre_comm *comm, const struct gy_call *call,
                      const struct gy_call_signature *shape);
-/* The part of gy_prepare that follows plan, layouts and tile: allocates a place on each lane for what it reduces, if
- * that waits for grants. Returns false if out of memory. */
+/* The part of gy_prepare that follows schedule, layouts and tile: allocates a place on each lane for what it reduces,
+ * if that waits for grants. Returns false if out of memory. */
 bool gy_prepare_landings(struct gyre_request *request);
 /* stage: at every start, copies the input aside if needed, and premultiplies it where the operation begins so. end:
  * leaves the result of the operation. */

@@ -1,20 +1,20 @@
 /* Blocking calls over regions with nothing else in flight. The call does its own work. It becomes a visible request
  * only if a peer blocks it, or if it turns out to take another path.
  *
- * Any plan (gy_shm_blocking_run): its lanes are progressed right here.
+ * Any schedule (gy_shm_blocking_run): its lanes are progressed right here.
  *
  * A long all_reduce whose operands lie in memory of gyre_mem_alloc on every rank (gy_shm_mapped_call): one
- * function without a plan, which reads two lines of each peer. Broadcasts and reductions to a root are in
+ * function without a schedule, which reads two lines of each peer. Broadcasts and reductions to a root are in
  * shm_rooted_mapped.c.
  *
  *   rank i    entry: shape, addresses of input and output ──▶ all ranks
  *             entries of all ranks ──▶ slice i of all inputs, reduced into all outputs     counter 1 of i ──▶ all ranks
  *             counter 1 of all ranks ──▶ complete: no peer reads or writes my buffers any more
  *
- * This is the plan of direct_two_shot if every rank exposes both operands (zero_copy.h), without the parts that have
- * no use there. No rank waits for slots, so only the reduction's counter is polled. The other counters are written
- * for ranks that run the plan: those with other operands, those that have not found this path open, and those that a
- * peer blocks. Their filled request then continues where this function stands. */
+ * This is the schedule of direct_two_shot if every rank exposes both operands (zero_copy.h), without the parts that
+ * have no use there. No rank waits for slots, so only the reduction's counter is polled. The other counters are written
+ * for ranks that run the schedule: those with other operands, those that have not found this path open, and those that
+ * a peer blocks. Their filled request then continues where this function stands. */
 #include <string.h>
 
 #include "collectives/call/call_cache.h"
@@ -35,7 +35,7 @@
 #include "core/clock.h"
 
 #define EARLY 2       /* calls ahead whose entries, each a line of its own, are prefetched for writing */
-#define GATHER_LANE 1 /* of the plan, and its counter */
+#define GATHER_LANE 1 /* of the schedule, and its counter */
 
 /* Out of line: the check clears room for an error message, which takes longer than a call whose choice is known. */
 static __attribute__((noinline)) bool would_be_chosen(const struct gyre_comm *comm, enum gy_collective collective,
@@ -62,28 +62,29 @@ bool gy_shm_mapped_is_open(struct gyre_comm *comm, const struct gy_call *call)
     if (call->count > GY_SHM_BLOCKING_MOST)
         return false;
     size_t bytes = call->count * gy_dtype_bytes(call->dtype);
-    return bytes <= GY_SHM_BLOCKING_MOST && comm->plans[GY_ALL_REDUCE][GY_SHM_TWO_SHOT] &&
+    return bytes <= GY_SHM_BLOCKING_MOST && comm->schedules[GY_ALL_REDUCE][GY_SHM_TWO_SHOT] &&
            gy_shm_blocking_is_chosen(comm, GY_ALL_REDUCE, bytes, GY_SHM_TWO_SHOT);
 }
 
-struct gyre_request *gy_shm_blocking_fill(struct gyre_comm *comm, const struct gy_call *call, struct gy_plan *plan)
+struct gyre_request *gy_shm_blocking_fill(struct gyre_comm *comm, const struct gy_call *call,
+                                          struct gy_schedule *schedule)
 {
-    const struct gy_call_signature shape = gy_shape_of(call, plan->shape.algorithm, comm->size);
+    const struct gy_call_signature shape = gy_shape_of(call, schedule->shape.algorithm, comm->size);
     struct gyre_request *r = comm->ctx->idle;
     comm->ctx->idle = r->next;
     memset(r, 0, offsetof(struct gyre_request, lane));
     gy_prepare_fill(r, comm, call, &shape);
-    r->plan = plan;
-    r->in.blocks = r->out.blocks = plan->blocks;
-    r->tile = gy_slot_tile(r->comm, r->plan, gy_layout_longest(&r->in, 1) * r->element, r->element);
+    r->schedule = schedule;
+    r->in.blocks = r->out.blocks = schedule->blocks;
+    r->tile = gy_slot_tile(r->comm, r->schedule, gy_layout_longest(&r->in, 1) * r->element, r->element);
     return r;
 }
 
 void gy_shm_blocking_drop(struct gyre_request *r)
 {
     struct gy_context *ctx = r->comm->ctx;
-    if (r->plan)
-        gy_comm_plan_release(r->comm, r->plan);
+    if (r->schedule)
+        gy_comm_schedule_release(r->comm, r->schedule);
     gy_request_rest(ctx, r);
 }
 
@@ -179,13 +180,13 @@ gyre_status gy_shm_blocking_go_on_from(struct gyre_request *r, int lane)
     return gy_shm_blocking_go_on(r);
 }
 
-/* Not every rank exposes both operands. Only the plan's reduction is left: this rank exposes its operands, so that
+/* Not every rank exposes both operands. Only the schedule's reduction is left: this rank exposes its operands, so that
  * it neither publishes nor collects, which the counters of those lanes say already. At the end it waits for the
  * counters of all ranks. */
 static gyre_status go_on_reducing(struct gyre_request *r)
 {
     gy_request_rewind(r);
-    for (int l = 0; l < r->plan->lanes; l++)
+    for (int l = 0; l < r->schedule->lanes; l++)
         r->lane[l].exhausted = r->lane[l].finished = l != GATHER_LANE;
     return gy_shm_blocking_go_on(r);
 }
@@ -223,7 +224,7 @@ static gyre_status run(struct gyre_request *r)
     count(comm, true);
     gy_line_own(gy_shm_blocking_entry(comm, comm->rank, r->shape.sequence + EARLY));
     if (!all_reduced(r, comm->region_base, &again))
-        return gy_shm_blocking_go_on_from(r, r->plan->lanes);
+        return gy_shm_blocking_go_on_from(r, r->schedule->lanes);
     gy_operation_end(&r->operation, r->output, r->out.total, comm->size);
     return gy_shm_blocking_end(r, record);
 }
@@ -238,7 +239,7 @@ bool gy_shm_mapped_call(struct gyre_comm *comm, const struct gy_call *call, gyre
     gy_signature_publish(comm, &shape, &offer);
     for (int p = 0; p < comm->size && p < GY_EXPECTED_RANKS; p++) /* prefetch the other lines while the first travel */
         __builtin_prefetch(gy_shm_blocking_entry(comm, p, shape.sequence));
-    struct gyre_request *r = gy_shm_blocking_fill(comm, call, comm->plans[GY_ALL_REDUCE][GY_SHM_TWO_SHOT]);
+    struct gyre_request *r = gy_shm_blocking_fill(comm, call, comm->schedules[GY_ALL_REDUCE][GY_SHM_TWO_SHOT]);
     r->shape = shape;
     r->offer = offer;
     gy_tuner_begin(comm);
@@ -253,15 +254,15 @@ bool gy_shm_mapped_call(struct gyre_comm *comm, const struct gy_call *call, gyre
 static bool runs_itself(const struct gyre_request *r)
 {
     const struct gyre_comm *comm = r->comm;
-    return r->plan->shm && (r->plan->shape.collective != GY_BROADCAST || comm->ctx->oversubscribed) && !comm->verify &&
-           !comm->attributes.uniform && r->in.total * r->element <= GY_SHM_BLOCKING_MOST &&
+    return r->schedule->shm && (r->schedule->shape.collective != GY_BROADCAST || comm->ctx->oversubscribed) &&
+           !comm->verify && !comm->attributes.uniform && r->in.total * r->element <= GY_SHM_BLOCKING_MOST &&
            !gy_eager_fits(r->comm, &r->shape, r->element);
 }
 
 /* Returns the only rank from which this rank reads; -1: there is none, or more than one. */
 static int source_of(const struct gyre_request *r)
 {
-    const struct gy_plan_shape *shape = &r->plan->shape;
+    const struct gy_schedule_shape *shape = &r->schedule->shape;
     const struct gy_ranks needed = gy_exchange_needs(r->comm, shape->collective, shape->root);
     return needed.end - needed.first == 1 ? needed.first : -1;
 }
@@ -277,7 +278,7 @@ gyre_status gy_shm_blocking_lanes(struct gyre_request *r, struct gyre_page_recor
         else if (!over && !gy_spin_policy(&spinning))
             return gy_shm_blocking_go_on(r);
     }
-    if (r->plan->output_blocks > 0)
+    if (r->schedule->output_blocks > 0)
         gy_prepare_end(r);
     gy_prepare_undo(r);
     return gy_shm_blocking_end(r, record);

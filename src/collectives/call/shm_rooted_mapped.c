@@ -1,15 +1,15 @@
 /* Blocking broadcasts and reductions to a root over regions in which inputs are read in place (zero_copy.h): one
- * function without a plan.
+ * function without a schedule.
  *
  *   sender     entry: shape, address of the input ──▶ receivers  (senders: broadcast: root; reduction: all others)
  *   receiver   entries of the senders ──▶ copies, or reduces, all of it into its output     its counters ──▶ senders
  *   sender     the counters of the receivers ──▶ complete: no peer reads my input any more
  *
- * This is the plan of direct_one_shot if every sender exposes its input, without the parts that have no use there.
+ * This is the schedule of direct_one_shot if every sender exposes its input, without the parts that have no use there.
  * No rank waits for slots, so a sender counts at once, and only the counter of the receiving step is polled. A rank
  * with nothing to expose goes through slots (shm_rooted_slots.c). So does a receiver, unless it found exposed inputs
- * the last time. Ranks choose independently of each other. A receiver that finds no exposed input here runs the plan
- * from where it stands. A rank that a peer blocks continues as the request filled on the way. */
+ * the last time. Ranks choose independently of each other. A receiver that finds no exposed input here runs the
+ * schedule from where it stands. A rank that a peer blocks continues as the request filled on the way. */
 #include "collectives/call/call_cache.h"
 #include "collectives/call/eager_call.h"
 #include "collectives/call/eager_fit.h"
@@ -21,7 +21,7 @@
 #include "collectives/shm/slots.h"
 #include "collectives/shm/zero_copy.h"
 
-#define REDUCE_LANE 1 /* of the plan */
+#define REDUCE_LANE 1 /* of the schedule */
 
 bool gy_shm_rooted_is_open(struct gyre_comm *comm, const struct gy_call *call)
 {
@@ -36,18 +36,18 @@ bool gy_shm_rooted_is_open(struct gyre_comm *comm, const struct gy_call *call)
 
 static bool is_root(const struct gyre_request *r)
 {
-    return r->comm->rank == r->plan->shape.root;
+    return r->comm->rank == r->schedule->shape.root;
 }
 
 static bool gives(const struct gyre_request *r)
 {
-    return is_root(r) == (r->plan->shape.collective == GY_BROADCAST);
+    return is_root(r) == (r->schedule->shape.collective == GY_BROADCAST);
 }
 
 /* True if the other rank is on the opposite side: a receiver for a sender, a sender for a receiver. */
 static bool is_partner(const struct gyre_request *r, int rank)
 {
-    return rank != r->comm->rank && (is_root(r) || rank == r->plan->shape.root);
+    return rank != r->comm->rank && (is_root(r) || rank == r->schedule->shape.root);
 }
 
 static void count(const struct gyre_request *r)
@@ -61,16 +61,16 @@ static void count(const struct gyre_request *r)
 static gyre_status give(struct gyre_request *r, struct gyre_page_record *record)
 {
     struct gyre_comm *comm = r->comm;
-    int lane = r->plan->shape.collective == GY_BROADCAST ? GY_COLLECT_COUNTER : GY_GATHER_COUNTER;
+    int lane = r->schedule->shape.collective == GY_BROADCAST ? GY_COLLECT_COUNTER : GY_GATHER_COUNTER;
     struct gy_spin spinning = gy_spin_of(comm->ctx);
     count(r);
-    if (r->plan->output_blocks > 0 && is_root(r) && r->output != r->input)
+    if (r->schedule->output_blocks > 0 && is_root(r) && r->output != r->input)
         gy_put(r, r->output, r->input, r->in.total * r->element);
     for (int p = 0; p < comm->size; p++)
         while (is_partner(r, p) &&
                atomic_load_explicit(&comm->control[p]->lane[lane].progress, memory_order_acquire) < comm->region_base)
             if (!gy_spin_policy(&spinning))
-                return gy_shm_blocking_go_on_from(r, r->plan->lanes);
+                return gy_shm_blocking_go_on_from(r, r->schedule->lanes);
     return gy_shm_blocking_end(r, record);
 }
 
@@ -98,7 +98,7 @@ static enum offers look_for_offers(const struct gyre_request *r)
 
 static bool fetch(struct gyre_request *r)
 {
-    int root = r->plan->shape.root;
+    int root = r->schedule->shape.root;
     size_t bytes = r->out.total * r->element;
     uint64_t far = gy_mapped_peer_input(r, root);
     if (far)
@@ -109,10 +109,10 @@ static bool fetch(struct gyre_request *r)
 
 static gyre_status take(struct gyre_request *r, struct gyre_page_record *record)
 {
-    bool broadcast = r->plan->shape.collective == GY_BROADCAST;
+    bool broadcast = r->schedule->shape.collective == GY_BROADCAST;
     enum offers offers = look_for_offers(r);
     if (offers == NOT_ALL) {
-        r->comm->eager[r->plan->shape.collective].offered = false;
+        r->comm->eager[r->schedule->shape.collective].offered = false;
         return gy_shm_blocking_lanes(r, record);
     }
     if (offers == LATE || !(broadcast ? fetch(r) : gy_slot_gather_whole(r, REDUCE_LANE)))
@@ -134,10 +134,10 @@ static void own_lines(const struct gyre_request *r)
         gy_line_own(&comm->control[comm->rank]->lane[GY_PUBLISH_COUNTER].progress);
 }
 
-/* Runs the plan's protocol with a request that is filled first, whichever ranks expose their inputs. */
-static gyre_status by_offers(struct gyre_comm *comm, const struct gy_call *call, struct gy_plan *plan)
+/* Runs the schedule's protocol with a request that is filled first, whichever ranks expose their inputs. */
+static gyre_status by_offers(struct gyre_comm *comm, const struct gy_call *call, struct gy_schedule *schedule)
 {
-    struct gyre_request *r = gy_shm_blocking_fill(comm, call, plan);
+    struct gyre_request *r = gy_shm_blocking_fill(comm, call, schedule);
     own_lines(r);
     gy_mapped_offer(r);
     r->shape.sequence = ++comm->sequence;
@@ -150,14 +150,15 @@ static gyre_status by_offers(struct gyre_comm *comm, const struct gy_call *call,
 
 bool gy_shm_rooted_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p)
 {
-    struct gy_plan *plan = gy_comm_plan(comm, call->collective, GY_SHM_ONE_SHOT, call->root);
-    if (!plan)
+    struct gy_schedule *schedule = gy_comm_schedule(comm, call->collective, GY_SHM_ONE_SHOT, call->root);
+    if (!schedule)
         return false;
     gy_tuner_begin(comm);
     bool may_stream = call->count * gy_dtype_bytes(call->dtype) >=
-                      GY_SHM_BLOCKING_MOST; /* non-temporal stores: decided by the plan */
+                      GY_SHM_BLOCKING_MOST; /* non-temporal stores: decided by the schedule */
     enum gy_shm_variant variant = may_stream ? GY_SHM_MAP : gy_mapped_giving(comm, call);
-    *status_p = variant == GY_SHM_MAP ? by_offers(comm, call, plan) : gy_shm_blocking_slots(comm, call, plan, variant);
+    *status_p = variant == GY_SHM_MAP ? by_offers(comm, call, schedule)
+                                      : gy_shm_blocking_slots(comm, call, schedule, variant);
     gy_tuner_end(comm, *status_p == GYRE_SUCCESS);
     return true;
 }

@@ -1,15 +1,15 @@
 /* Blocking broadcasts and reductions to a root through slots, between ranks with cores of their own: one function,
- * without a plan in flight and without a request.
+ * without a schedule in flight and without a request.
  *
  *   sender     entry: shape                                  (senders: root of a broadcast, all others in a reduction)
  *              tile t ──▶ its slot, when that is free; counter 0 ──▶ receivers
  *   receiver   entry: shape; counters of the senders ──▶ copies or reduces tile t; its counter ──▶ senders
  *
- * This is the plan of direct_one_shot if no rank exposes its input (zero_copy.h). Each rank chooses this path alone,
- * since its peers see the same protocol either way. Whatever can wait is done after the first tile is published,
+ * This is the schedule of direct_one_shot if no rank exposes its input (zero_copy.h). Each rank chooses this path
+ * alone, since its peers see the same protocol either way. Whatever can wait is done after the first tile is published,
  * since peers wait for that tile. A receiver counts tiles with one counter; it advances the others when it needs no
- * slot of this call any more. A sender that reuses a slot reads one of these counters, whichever has counted before.
- * A rank that a peer blocks becomes a request that stands in its plan where this function stood. So does a rank that
+ * slot of this call any more. A sender that reuses a slot reads one of these counters, whichever has counted before. A
+ * rank that a peer blocks becomes a request that stands in its schedule where this function stood. So does a rank that
  * finds an exposed input where it expected none. */
 #include <string.h>
 
@@ -30,7 +30,7 @@
 struct stream {
     struct gyre_comm *comm;
     const struct gy_call *call;
-    struct gy_plan *plan;
+    struct gy_schedule *schedule;
     struct gy_call_signature shape;
     struct gy_offer offer; /* exposes nothing; says how slots are written */
     size_t bytes, tile;
@@ -65,10 +65,10 @@ static bool takes_from(const struct stream *it, int rank)
     return rank != it->comm->rank && (it->shape.collective == GY_REDUCE_TO || rank == (int)it->shape.root);
 }
 
-/* Continues in the plan, where this function stands. */
+/* Continues in the schedule, where this function stands. */
 static gyre_status go_on(const struct stream *it)
 {
-    struct gyre_request *r = gy_shm_blocking_fill(it->comm, it->call, it->plan);
+    struct gyre_request *r = gy_shm_blocking_fill(it->comm, it->call, it->schedule);
     r->shape = it->shape;
     r->offer = it->offer;
     r->claims = it->claims;
@@ -78,9 +78,9 @@ static gyre_status go_on(const struct stream *it)
     if (it->done == 0 && !it->gives)
         gy_block_pull_begin(r);
     gy_request_rewind(r);
-    for (int l = 0; l < r->plan->lanes; l++) {
+    for (int l = 0; l < r->schedule->lanes; l++) {
         struct gy_lane_state *lane = &r->lane[l];
-        int counter = r->plan->lane[l].region_lane;
+        int counter = r->schedule->lane[l].region_lane;
         bool busy = counter == (it->gives ? GY_PUBLISH_COUNTER : it->lane);
         for (uint64_t t = 0; busy && t < it->done; t++) {
             gy_lane_done(lane, lane->lane_round, lane->tile, lane->tiles);
@@ -230,22 +230,22 @@ static bool take(struct stream *it, struct gyre_page_record **record_p)
 static void give_the_rest(const struct stream *it)
 {
     count_the_rest(it);
-    if (it->plan->output_blocks > 0 && it->call->output != it->call->input)
+    if (it->schedule->output_blocks > 0 && it->call->output != it->call->input)
         memcpy(it->call->output, it->call->input, it->bytes);
 }
 
-gyre_status gy_shm_blocking_slots(struct gyre_comm *comm, const struct gy_call *call, struct gy_plan *plan,
+gyre_status gy_shm_blocking_slots(struct gyre_comm *comm, const struct gy_call *call, struct gy_schedule *schedule,
                                   enum gy_shm_variant variant)
 {
     size_t element = gy_dtype_bytes(call->dtype), bytes = call->count * element;
     struct stream it = {
         .comm = comm,
         .call = call,
-        .plan = plan,
+        .schedule = schedule,
         .shape = gy_shape_of(call, GY_SHM_ONE_SHOT, comm->size),
         .offer = {.nontemporal = variant == GY_SHM_SLOT_NT, .claimed = variant == GY_SHM_SLOT_PREFETCHW},
         .bytes = bytes,
-        .tile = gy_slot_tile(comm, plan, bytes, element) * element,
+        .tile = gy_slot_tile(comm, schedule, bytes, element) * element,
         .base = comm->region_base,
         .lane = call->collective == GY_BROADCAST ? GY_COLLECT_COUNTER : GY_GATHER_COUNTER,
         .gives = (comm->rank == call->root) == (call->collective == GY_BROADCAST)};
@@ -263,7 +263,7 @@ gyre_status gy_shm_blocking_slots(struct gyre_comm *comm, const struct gy_call *
     if (!over)
         return go_on(&it);
     gy_recorder_done(&comm->recorder, record);
-    gy_comm_plan_release(comm, plan);
+    gy_comm_schedule_release(comm, schedule);
     if ((it.shape.sequence & (GY_LOOK_EVERY - 1)) == 0)
         gy_progress_occasional(comm->ctx);
     return GYRE_SUCCESS;

@@ -36,17 +36,17 @@ bool gy_channel_queued(const struct gy_channel *channel)
     return queued;
 }
 
-bool gy_eager_leaves(const struct gy_plan *plan, int lane, int peer, size_t bytes, size_t most)
+bool gy_eager_leaves(const struct gy_schedule *schedule, int lane, int peer, size_t bytes, size_t most)
 {
-    bool message = gy_is_point_to_point(plan->shape.collective);
+    bool message = gy_is_point_to_point(schedule->shape.collective);
     if (bytes <= GY_EAGER_BYTES)
         return true;
     if (bytes > most || bytes > gy_eager_most(message ? GY_FOR_MESSAGES : GY_FOR_COLLECTIVES) * GY_EAGER_BYTES)
         return false;
-    for (int other = 0; other < plan->lanes; other++)
-        if (other != lane && gy_plan_meets(plan, other, peer) &&
-            ((gy_plan_sends(plan, lane) && gy_plan_sends(plan, other)) ||
-             (gy_plan_receives(plan, lane) && gy_plan_receives(plan, other))))
+    for (int other = 0; other < schedule->lanes; other++)
+        if (other != lane && gy_schedule_meets(schedule, other, peer) &&
+            ((gy_schedule_sends(schedule, lane) && gy_schedule_sends(schedule, other)) ||
+             (gy_schedule_receives(schedule, lane) && gy_schedule_receives(schedule, other))))
             return false;
     return true;
 }

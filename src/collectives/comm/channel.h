@@ -92,8 +92,9 @@ static inline unsigned gy_eager_most(enum gy_credit_use use)
 {
     return use == GY_FOR_MESSAGES ? 1 : GY_EAGER_UNITS;
 }
-/* True if steps of `bytes` bytes on this lane of the plan leave as eager frames; `most` is the transport's limit. */
-bool gy_eager_leaves(const struct gy_plan *plan, int lane, int peer, size_t bytes, size_t most);
+/* True if steps of `bytes` bytes on this lane of the schedule leave as eager frames; `most` is the transport's
+ * limit. */
+bool gy_eager_leaves(const struct gy_schedule *schedule, int lane, int peer, size_t bytes, size_t most);
 /* Returns the number of units that trigger a CREDIT frame. Fewer, such as those of one long frame, are piggybacked
  * on data. */
 static inline unsigned gy_credit_batch(enum gy_credit_use use)

@@ -8,69 +8,69 @@ struct gyre_comm *gy_comm_find(struct gy_context *ctx, uint32_t id)
     return comm;
 }
 
-static bool is_plan_of(const struct gy_plan *plan, const struct gy_plan_shape *shape)
+static bool is_schedule_of(const struct gy_schedule *schedule, const struct gy_schedule_shape *shape)
 {
-    return plan && plan->shape.collective == shape->collective && plan->shape.algorithm == shape->algorithm &&
-           plan->shape.root == shape->root;
+    return schedule && schedule->shape.collective == shape->collective &&
+           schedule->shape.algorithm == shape->algorithm && schedule->shape.root == shape->root;
 }
 
-bool gy_comm_has_plan(const struct gyre_comm *comm, enum gy_collective collective, enum gy_algorithm algorithm,
-                      int root)
+bool gy_comm_has_schedule(const struct gyre_comm *comm, enum gy_collective collective, enum gy_algorithm algorithm,
+                          int root)
 {
-    const struct gy_plan_shape shape = {.collective = collective, .algorithm = algorithm, .root = root};
+    const struct gy_schedule_shape shape = {.collective = collective, .algorithm = algorithm, .root = root};
     if (root == 0)
-        return comm->plans[collective][algorithm];
-    for (int i = 0; i < GY_PLANS_OTHER_ROOTS; i++)
-        if (is_plan_of(comm->other[i].plan, &shape))
+        return comm->schedules[collective][algorithm];
+    for (int i = 0; i < GY_SCHEDULES_OTHER_ROOTS; i++)
+        if (is_schedule_of(comm->other[i].schedule, &shape))
             return true;
     return false;
 }
 
-/* Returns the plan for a root other than 0; the least recently used plan without a request is evicted. */
-static struct gy_plan *other_root(struct gyre_comm *comm, const struct gy_plan_shape *shape)
+/* Returns the schedule for a root other than 0; the least recently used schedule without a request is evicted. */
+static struct gy_schedule *other_root(struct gyre_comm *comm, const struct gy_schedule_shape *shape)
 {
     int oldest = -1;
-    for (int i = 0; i < GY_PLANS_OTHER_ROOTS; i++) {
-        struct gy_plan *plan = comm->other[i].plan;
-        if (is_plan_of(plan, shape)) {
+    for (int i = 0; i < GY_SCHEDULES_OTHER_ROOTS; i++) {
+        struct gy_schedule *schedule = comm->other[i].schedule;
+        if (is_schedule_of(schedule, shape)) {
             comm->other[i].users++;
             comm->other[i].used = ++comm->clock;
-            return plan;
+            return schedule;
         }
         if (comm->other[i].users == 0 && (oldest < 0 || comm->other[i].used < comm->other[oldest].used))
             oldest = i;
     }
     if (oldest < 0)
-        return gy_plan_build(shape); /* all are in use: this one is freed with its request */
-    gy_plan_free(comm->other[oldest].plan);
-    comm->other[oldest].plan = gy_plan_build(shape);
-    comm->other[oldest].users = comm->other[oldest].plan != NULL;
+        return gy_schedule_build(shape); /* all are in use: this one is freed with its request */
+    gy_schedule_free(comm->other[oldest].schedule);
+    comm->other[oldest].schedule = gy_schedule_build(shape);
+    comm->other[oldest].users = comm->other[oldest].schedule != NULL;
     comm->other[oldest].used = ++comm->clock;
-    return comm->other[oldest].plan;
+    return comm->other[oldest].schedule;
 }
 
-struct gy_plan *gy_comm_plan(struct gyre_comm *comm, enum gy_collective collective, enum gy_algorithm algorithm,
-                             int root)
+struct gy_schedule *gy_comm_schedule(struct gyre_comm *comm, enum gy_collective collective, enum gy_algorithm algorithm,
+                                     int root)
 {
-    struct gy_plan_shape shape = {collective, algorithm, comm->rank, comm->size, root, comm->grouping.of};
+    struct gy_schedule_shape shape = {collective, algorithm, comm->rank, comm->size, root, comm->grouping.of};
     if (root != 0)
         return other_root(comm, &shape);
-    struct gy_plan **plan = &comm->plans[collective][algorithm];
-    if (!*plan)
-        *plan = gy_plan_build(&shape);
-    return *plan;
+    struct gy_schedule **schedule = &comm->schedules[collective][algorithm];
+    if (!*schedule)
+        *schedule = gy_schedule_build(&shape);
+    return *schedule;
 }
 
-void gy_comm_plan_release(struct gyre_comm *comm, struct gy_plan *plan)
+void gy_comm_schedule_release(struct gyre_comm *comm, struct gy_schedule *schedule)
 {
-    if (plan->shape.root == 0)
+    if (schedule->shape.root == 0)
         return;
-    for (int i = 0; i < GY_PLANS_OTHER_ROOTS; i++)
-        if (comm->other[i].plan == plan) {
+    for (int i = 0; i < GY_SCHEDULES_OTHER_ROOTS; i++)
+        if (comm->other[i].schedule == schedule) {
             comm->other[i].users--;
             return;
         }
-    gy_plan_free(plan);
+    gy_schedule_free(schedule);
 }
 
 struct gy_channel *gy_comm_channel(struct gyre_comm *comm, int peer)

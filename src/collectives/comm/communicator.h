@@ -1,5 +1,5 @@
-/* A communicator: the order of operations over the world's ranks, with its plans, its channels to peers and its place
- * in the shared regions. */
+/* A communicator: the order of operations over the world's ranks, with its schedules, its channels to peers and its
+ * place in the shared regions. */
 #ifndef GY_COLLECTIVES_COMM_COMMUNICATOR_H
 #define GY_COLLECTIVES_COMM_COMMUNICATOR_H
 
@@ -13,7 +13,7 @@
 #include "collectives/schedule/schedule.h"
 #include "transport/link.h"
 
-#define GY_PLANS_OTHER_ROOTS 32
+#define GY_SCHEDULES_OTHER_ROOTS 32
 
 /* Attributes set by gyre_comm_set. */
 struct gy_attributes {
@@ -50,7 +50,7 @@ struct gyre_comm {
     int rank, size;                  /* of the group */
     struct gy_attachment *attachment; /* to a GPU (collectives/device/attachment.h); NULL: none */
     struct gy_tuned *tuned;          /* the cost cache; NULL: selection by thresholds */
-    struct gy_grouping grouping;     /* of its ranks, for hierarchical plans */
+    struct gy_grouping grouping;     /* of its ranks, for hierarchical schedules */
     uint64_t sequence;               /* of the collective started last */
     struct gy_sent_ahead sent_ahead; /* see eager_exchange.c, eager_message.c and gy_flow_send */
     uint32_t agreements;             /* agreements begun */
@@ -81,16 +81,16 @@ struct gyre_comm {
     struct gy_tuner tuner;
     uint64_t known[GY_REGION_LANES]; /* lower bound of every peer's counter */
     struct gyre_request *region_first, *region_last;
-    struct gyre_request *region_next; /* the first of them that has not begun, or executes its plan */
+    struct gyre_request *region_next; /* the first of them that has not begun, or executes its schedule */
     struct gyre_window *windows;      /* one-sided */
     uint32_t windows_made;
 
-    /* Plans with root 0 (or none) live as long as the communicator; others are evicted when unused. */
-    struct gy_plan *plans[GY_COLLECTIVES][GY_ALGORITHMS];
+    /* Schedules with root 0 (or none) live as long as the communicator; others are evicted when unused. */
+    struct gy_schedule *schedules[GY_COLLECTIVES][GY_ALGORITHMS];
     struct {
-        struct gy_plan *plan;
+        struct gy_schedule *schedule;
         unsigned users, used;
-    } other[GY_PLANS_OTHER_ROOTS];
+    } other[GY_SCHEDULES_OTHER_ROOTS];
     unsigned clock;
 
     struct gy_uniform completion;
@@ -105,13 +105,13 @@ struct gyre_comm {
 
 struct gyre_comm *gy_comm_find(struct gy_context *ctx, uint32_t id);
 
-/* Returns the cached plan, held until gy_comm_plan_release. NULL if out of memory. */
-struct gy_plan *gy_comm_plan(struct gyre_comm *comm, enum gy_collective collective, enum gy_algorithm algorithm,
-                             int root);
-/* True if the plan is cached, so that gy_comm_plan does not allocate. */
-bool gy_comm_has_plan(const struct gyre_comm *comm, enum gy_collective collective, enum gy_algorithm algorithm,
-                      int root);
-void gy_comm_plan_release(struct gyre_comm *comm, struct gy_plan *plan);
+/* Returns the cached schedule, held until gy_comm_schedule_release. NULL if out of memory. */
+struct gy_schedule *gy_comm_schedule(struct gyre_comm *comm, enum gy_collective collective, enum gy_algorithm algorithm,
+                                     int root);
+/* True if the schedule is cached, so that gy_comm_schedule does not allocate. */
+bool gy_comm_has_schedule(const struct gyre_comm *comm, enum gy_collective collective, enum gy_algorithm algorithm,
+                          int root);
+void gy_comm_schedule_release(struct gyre_comm *comm, struct gy_schedule *schedule);
 
 /* Queues a frame to a member that has a link. */
 static inline void gy_comm_post(struct gyre_comm *comm, int rank, struct gy_frame_out *frame)

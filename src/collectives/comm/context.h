@@ -23,7 +23,7 @@
 /* This rank's state for another rank. */
 struct gy_peer {
     int transport;            /* index into ctx->ops, −1: unreachable */
-    struct gy_link *link;     /* NULL until a plan needs it */
+    struct gy_link *link;     /* NULL until a schedule needs it */
     struct gy_frame_out ping; /* asks whether the peer makes progress inside gyre */
     struct gy_frame_out pong; /* the answer */
     bool pong_owed;

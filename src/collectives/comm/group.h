@@ -1,4 +1,4 @@
-/* A group: the ranks of the world in a communicator, and their order. Plans, requests and channels use ranks of the
+/* A group: the ranks of the world in a communicator, and their order. Schedules, requests and channels use ranks of the
  * group; links, failures and error messages use ranks of the world. */
 #ifndef GY_COLLECTIVES_COMM_GROUP_H
 #define GY_COLLECTIVES_COMM_GROUP_H

@@ -1,5 +1,5 @@
-/* A grouping: the division of a communicator's ranks by locality, as GYRE_HIERARCHY says. It is derived from the
- * member table and the setting, which all ranks share, so all ranks compute the same one. Hierarchical plans use it. */
+/* A grouping: the division of a communicator's ranks by locality, as GYRE_HIERARCHY says. It is derived from the member
+ * table and the setting, which all ranks share, so all ranks compute the same one. Hierarchical schedules use it. */
 #ifndef GY_COLLECTIVES_COMM_LOCALITY_H
 #define GY_COLLECTIVES_COMM_LOCALITY_H
 

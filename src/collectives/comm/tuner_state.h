@@ -20,15 +20,15 @@ struct gy_tuner_entry {
     uint8_t used, tried;               /* the variant in use; the one being measured */
     uint8_t behind;      /* a bit for each variant: far behind in its last measurement, here or on the other side */
     uint8_t skipped;     /* a bit for each that the phase skips */
-    bool judged;         /* a phase has been completed */
-    bool trial;          /* a phase is in progress */
+    bool decided;        /* a phase has been completed */
+    bool measuring;      /* a phase is in progress */
     bool oversubscribed; /* the arbiter shares its core: call times include other ranks' time slices */
 };
 
 enum gy_tune_decision { GY_TUNE_INPUT, GY_TUNE_PUBLISH, GY_TUNE_OUTPUT, GY_TUNE_EXCHANGE, GY_TUNE_DECISIONS };
 struct gy_tuner {
     struct gy_tuner_entry *choice[GY_TUNE_DECISIONS][GY_COLLECTIVES]; /* [GY_TUNER_OCTAVES], NULL until used */
-    bool asks; /* a blocking call is in progress that is alone in the context; no other is counted */
+    bool counts; /* a blocking call is in progress that is alone in the context; no other is counted */
     struct gy_tuner_entry *measured; /* the entry that the current call measures; NULL: none */
     int64_t began;
     size_t bytes;

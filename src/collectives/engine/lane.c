@@ -1,5 +1,5 @@
-/* A lane is a cursor into a plan: (step, round, tile). This file advances it, and finds what its iteration needs and
- * where its data lies. */
+/* A lane is a cursor into a schedule: (step, round, tile). This file advances it, and finds what its iteration needs
+ * and where its data lies. */
 #include "collectives/engine/lane.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@ static const struct gy_layout *layout_of(const struct gyre_request *r, const str
 size_t gy_step_longest(const struct gyre_request *r, const struct gy_step *step)
 {
     const struct gy_layout *layout = layout_of(r, step);
-    if (r->plan->shape.collective == GY_ALL_TO_ALL && !r->plan->shm && step->range.width == 1)
+    if (r->schedule->shape.collective == GY_ALL_TO_ALL && !r->schedule->shm && step->range.width == 1)
         return gy_layout_start(layout, step->range.lo + 1) - gy_layout_start(layout, step->range.lo);
     return gy_layout_longest(layout, step->range.width);
 }
@@ -21,10 +21,10 @@ size_t gy_step_longest(const struct gyre_request *r, const struct gy_step *step)
 /* The step and round under the cursor have changed: works out what follows from them. */
 void gy_lane_begin(struct gyre_request *r, int l)
 {
-    const struct gy_plan *plan = r->plan;
+    const struct gy_schedule *schedule = r->schedule;
     struct gy_lane_state *lane = &r->lane[l];
-    const struct gy_step *step = &plan->step[lane->step];
-    bool shared = plan->lane[l].region_lane >= 0;
+    const struct gy_step *step = &schedule->step[lane->step];
+    bool shared = schedule->lane[l].region_lane >= 0;
     bool at_once = step->kind == GY_PACK || step->kind == GY_UNPACK;
     size_t longest = at_once ? 0 : shared ? gy_layout_longest(&r->in, 1) : gy_step_longest(r, step);
     lane->tiles = gy_layout_tiles(longest, r->tile);
@@ -44,9 +44,9 @@ void gy_lane_next(struct gyre_request *r, int l)
         return;
     lane->tile = 0;
     lane->lane_round++;
-    if (++lane->round == r->plan->step[lane->step].rounds) {
+    if (++lane->round == r->schedule->step[lane->step].rounds) {
         lane->round = 0;
-        if (++lane->step == r->plan->lane[l].first + r->plan->lane[l].count) {
+        if (++lane->step == r->schedule->lane[l].first + r->schedule->lane[l].count) {
             lane->exhausted = true;
             return;
         }
@@ -79,7 +79,7 @@ bool gy_needs_met(struct gyre_request *r, int l, const struct gy_step *step, int
             uint64_t target = r->region_base + r->lane[l].iteration + 1;
             uint64_t lag = (uint64_t)need->lag;
             if (target > lag &&
-                !r->comm->ctx->up->everyone(r, l, step, r->plan->lane[need->lane].region_lane, target - lag))
+                !r->comm->ctx->up->everyone(r, l, step, r->schedule->lane[need->lane].region_lane, target - lag))
                 return false;
         } else if (!completed(&r->lane[need->lane], lane_round - need->lag, tile, need->whole)) {
             return false;
@@ -91,30 +91,30 @@ bool gy_needs_met(struct gyre_request *r, int l, const struct gy_step *step, int
 static int32_t block_of(const struct gyre_request *r, int l)
 {
     const struct gy_lane_state *lane = &r->lane[l];
-    return gy_range_block(r->plan->step[lane->step].range, r->plan->blocks, lane->round);
+    return gy_range_block(r->schedule->step[lane->step].range, r->schedule->blocks, lane->round);
 }
 
 struct gy_piece gy_lane_piece(const struct gyre_request *r, int l)
 {
     const struct gy_lane_state *lane = &r->lane[l];
-    const struct gy_step *step = &r->plan->step[lane->step];
+    const struct gy_step *step = &r->schedule->step[lane->step];
     return gy_layout_piece(layout_of(r, step), block_of(r, l), step->range.width, r->tile, lane->tile);
 }
 
-/* Element `start` of the vector in a slot that begins with block `origin`, or with the plan's own first block. */
+/* Element `start` of the vector in a slot that begins with block `origin`, or with the schedule's own first block. */
 static unsigned char *scratch_at(const struct gyre_request *r, int64_t slot, int32_t origin, size_t start)
 {
-    const struct gy_plan *plan = r->plan;
-    slot %= plan->scratch_slots;
+    const struct gy_schedule *schedule = r->schedule;
+    slot %= schedule->scratch_slots;
     if (slot < 0)
-        slot += plan->scratch_slots;
-    size_t begin = gy_layout_start(&r->in, plan->scratch_lo >= 0 ? plan->scratch_lo : origin);
+        slot += schedule->scratch_slots;
+    size_t begin = gy_layout_start(&r->in, schedule->scratch_lo >= 0 ? schedule->scratch_lo : origin);
     return (unsigned char *)r->scratch.memory + (size_t)slot * r->slot_bytes + (start - begin) * r->element;
 }
 
 static unsigned char *scratch_operand(const struct gyre_request *r, int l, size_t start)
 {
-    const struct gy_step *step = &r->plan->step[r->lane[l].step];
+    const struct gy_step *step = &r->schedule->step[r->lane[l].step];
     int64_t slot = (int64_t)step->slot0 + (int64_t)step->slot_stride * r->lane[l].round;
     return scratch_at(r, slot, block_of(r, l), start);
 }
@@ -123,8 +123,8 @@ unsigned char *gy_operand_at(const struct gyre_request *r, enum gy_space space, 
 {
     if (space == GY_INPUT) /* never written: the cast serves callers that share one type for both operands */
         return (unsigned char *)(uintptr_t)r->input +
-               gy_layout_place(&r->in, block, start, r->plan->input_lo) * r->element;
-    return r->output + gy_layout_place(&r->out, block, start, r->plan->output_lo) * r->element;
+               gy_layout_place(&r->in, block, start, r->schedule->input_lo) * r->element;
+    return r->output + gy_layout_place(&r->out, block, start, r->schedule->output_lo) * r->element;
 }
 
 unsigned char *gy_operand(const struct gyre_request *r, int l, enum gy_space space, size_t start)
@@ -141,10 +141,10 @@ static void rearrange(const struct gyre_request *r, const struct gy_step *step)
     enum gy_space near = pack ? step->dst : step->src, far = pack ? step->src : step->dst;
     for (int32_t p = 0, n; p < step->range.width; p += n) {
         int32_t within = p % runs->run, lo = step->range.lo + p;
-        int32_t b = gy_range_block((struct gy_range){runs->lo + within, runs->stride, 0}, r->plan->blocks,
+        int32_t b = gy_range_block((struct gy_range){runs->lo + within, runs->stride, 0}, r->schedule->blocks,
                                    p / runs->run);
         n = runs->run - within < step->range.width - p ? runs->run - within : step->range.width - p;
-        n = n < r->plan->blocks - b ? n : r->plan->blocks - b;
+        n = n < r->schedule->blocks - b ? n : r->schedule->blocks - b;
         size_t here = gy_layout_start(&r->in, lo), there = gy_layout_start(&r->in, b);
         size_t bytes = (gy_layout_start(&r->in, b + n) - there) * r->element;
         unsigned char *at = near == GY_SCRATCH ? scratch_at(r, step->slot0, 0, here) : gy_operand_at(r, near, lo, here);
@@ -168,7 +168,7 @@ void gy_put(const struct gyre_request *r, void *dst, const void *src, size_t byt
 
 void gy_lane_local(struct gyre_request *r, int l)
 {
-    const struct gy_step *step = &r->plan->step[r->lane[l].step];
+    const struct gy_step *step = &r->schedule->step[r->lane[l].step];
     if (step->kind == GY_PACK || step->kind == GY_UNPACK) {
         rearrange(r, step);
         return;

@@ -1,4 +1,4 @@
-/* A lane: a cursor into the plan, and where the data of its current iteration lies. */
+/* A lane: a cursor into the schedule, and where the data of its current iteration lies. */
 #ifndef GY_COLLECTIVES_ENGINE_LANE_H
 #define GY_COLLECTIVES_ENGINE_LANE_H
 

@@ -42,7 +42,7 @@ void gy_page_update(struct gy_context *ctx, int64_t now)
         if (slot < 0 || r->waiting_for < 0)
             continue;
         add_wait(page, r, slot, r->waiting_for);
-        for (int l = 0; !r->eager && l < r->plan->lanes; l++)
+        for (int l = 0; !r->eager && l < r->schedule->lanes; l++)
             if (!r->lane[l].finished)
                 add_wait(page, r, slot, r->lane[l].waiting_for);
     }

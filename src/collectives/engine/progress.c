@@ -65,7 +65,7 @@ static bool advance_requests(struct gy_context *ctx, bool all)
     ctx->together = able > 1 && ctx->links > 0;
     for (struct gyre_request *r = ctx->active_first; r && able > 0 && !ctx->closed; r = next) {
         next = r->next;
-        if (r->plan->shm && r->comm->region_first != r)
+        if (r->schedule->shm && r->comm->region_first != r)
             continue;
         able--;
         if (!all && gy_request_is_linked(r) && ++collectives > GY_AT_ONCE)

@@ -2,7 +2,7 @@
  *
  *   free ──take, prepare──▶ launched, active ──▶ ended, held by the user ──▶ free
  *                               ▲                     │
- *                               └──────restart────────┘   persistent: keeps plan and buffers in between */
+ *                               └──────restart────────┘   persistent: keeps schedule and buffers in between */
 #include "collectives/engine/request.h"
 
 #include <string.h>
@@ -126,10 +126,11 @@ bool gy_request_stands_behind(const struct gyre_comm *comm)
 
 void gy_request_rewind(struct gyre_request *r)
 {
-    for (int l = 0; l == 0 || l < r->plan->lanes; l++) /* clocks read the first lane, even if the plan has none */
+    for (int l = 0; l == 0 || l < r->schedule->lanes;
+         l++) /* clocks read the first lane, even if the schedule has none */
         memset(&r->lane[l], 0, offsetof(struct gy_lane_state, flight));
-    for (int l = 0; l < r->plan->lanes; l++) {
-        r->lane[l].step = r->plan->lane[l].first;
+    for (int l = 0; l < r->schedule->lanes; l++) {
+        r->lane[l].step = r->schedule->lane[l].first;
         gy_lane_begin(r, l);
     }
 }
@@ -261,7 +262,7 @@ void gy_request_finish(struct gyre_request *r, gyre_status status)
     gy_request_set_complete(r, status);
     r->comm->ctx->up->ending(r, status);
     active_remove(r->comm->ctx, r);
-    if (r->plan->shm)
+    if (r->schedule->shm)
         region_dequeue(r);
     if (status == GYRE_SUCCESS)
         let_others(r);
@@ -286,7 +287,7 @@ struct gyre_request *gy_request_find(struct gyre_comm *comm, uint64_t sequence, 
             continue;
         if (!(sequence & GY_POINT_TO_POINT))
             return r;
-        if (r->plan->shape.root == peer && (r->plan->shape.collective == GY_SEND_TO) == sends)
+        if (r->schedule->shape.root == peer && (r->schedule->shape.collective == GY_SEND_TO) == sends)
             return r;
     }
     return NULL;
@@ -295,6 +296,6 @@ struct gyre_request *gy_request_find(struct gyre_comm *comm, uint64_t sequence, 
 void gy_request_list(struct gyre_request *r)
 {
     active_append(r->comm->ctx, r);
-    if (r->plan->shm)
+    if (r->schedule->shm)
         region_enqueue(r);
 }

@@ -1,4 +1,4 @@
-/* A request: one collective in flight on one rank. Its lanes are cursors into the plan; the executor moves them. */
+/* A request: one collective in flight on one rank. Its lanes are cursors into the schedule; the executor moves them. */
 #ifndef GY_COLLECTIVES_ENGINE_REQUEST_H
 #define GY_COLLECTIVES_ENGINE_REQUEST_H
 
@@ -17,7 +17,7 @@ struct gy_in_flight {
 
 struct gy_lane_state {
     /* The next iteration to start. */
-    int32_t step;       /* index into plan->step; the lane's end when exhausted */
+    int32_t step;       /* index into schedule->step; the lane's end when exhausted */
     int32_t round;      /* inside the step */
     int64_t lane_round; /* through all steps of the lane */
     size_t tile, tiles; /* of the round */
@@ -112,7 +112,7 @@ struct gyre_request {
     gyre_status status;
     _Atomic bool complete; /* the owner may read it without the lock */
     bool light;            /* an eager exchange that began before it was a request: it holds nothing */
-    bool persistent;       /* keeps plan and buffers from one start to the next */
+    bool persistent;       /* keeps schedule and buffers from one start to the next */
     bool launched;         /* started since its owner collected it last */
     bool collected;        /* its owner has collected it: it is on the free list, or already reused */
     bool orphaned;         /* complete, but links still have frames of it: orphan_sends.c */
@@ -127,15 +127,15 @@ struct gyre_request {
      * (`light`). */
     struct gyre_request *previous;    /* active list */
     struct gyre_request *next_window; /* queue of the communicator's region collectives */
-    struct gy_plan *plan;
-    const unsigned char *input; /* what the plan reads: the call's, or its staged copy */
-    unsigned char *output;      /* what the plan writes: the call's, or a float32 copy */
+    struct gy_schedule *schedule;
+    const unsigned char *input; /* what the schedule reads: the call's, or its staged copy */
+    unsigned char *output;      /* what the schedule writes: the call's, or a float32 copy */
     size_t element;             /* bytes of one */
     int eager_next;             /* awaited peers below this one have published */
     int waiting_for;            /* the rank for which the last attempt waited, in the first waiting lane; -1 */
     enum gy_phase phase;
     bool given_up;                      /* orphaned and collected */
-    int orphaned_lanes;                 /* the request's lanes, when its plan may be gone; 0: no payload has been
+    int orphaned_lanes;                 /* the request's lanes, when its schedule may be gone; 0: no payload has been
                                          * copied yet */
     bool verified;                      /* regions: every peer's signature has been compared with ours */
     bool begun;                         /* regions: it has its numbers; an eager exchange: it has been published */
@@ -149,8 +149,8 @@ struct gyre_request {
 
     const unsigned char *user_input; /* the call's */
     unsigned char *user_output;
-    bool widened;             /* the plan works on float32 copies of narrow floats */
-    gyre_dtype dtype;         /* the call's; the operation's is what the plan works on */
+    bool widened;             /* the schedule works on float32 copies of narrow floats */
+    gyre_dtype dtype;         /* the call's; the operation's is what the schedule works on */
     uint64_t ticket;          /* of an eager message: the number of those to its peer before it */
     int confirmed;            /* regions: ranks below this one have confirmed */
     uint64_t verified_as;     /* 1 + its number among the compared results; 0: it is not compared; see result_check.h */
@@ -159,10 +159,10 @@ struct gyre_request {
     uint64_t region_base;
     bool stream;       /* its output exceeds the cache: non-temporal stores */
     bool one_pass;     /* regions: an exchange publishes a tile while it reads another */
-    size_t slot_bytes; /* of the plan's scratch */
+    size_t slot_bytes; /* of the schedule's scratch */
     struct gy_buffer scratch, staged, table, wide;
-    struct gy_buffer landing[GY_PLAN_LANES]; /* where granted operands of a reduction arrive */
-    struct gy_lane_state lane[GY_PLAN_LANES];
+    struct gy_buffer landing[GY_SCHEDULE_LANES]; /* where granted operands of a reduction arrive */
+    struct gy_lane_state lane[GY_SCHEDULE_LANES];
     struct gy_taken taken;          /* valid if it pulls blocks */
     struct gyre_request *next_made; /* list of all of the context, in any state */
     struct gyre_request *next_orphaned;
@@ -231,7 +231,7 @@ struct gyre_request *gy_request_find(struct gyre_comm *comm, uint64_t sequence, 
 #define GY_AT_ONCE 16u
 static inline bool gy_request_is_linked(const struct gyre_request *request)
 {
-    return !request->plan->shm && !gy_is_point_to_point(request->plan->shape.collective);
+    return !request->schedule->shm && !gy_is_point_to_point(request->schedule->shape.collective);
 }
 
 #endif

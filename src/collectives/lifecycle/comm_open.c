@@ -136,9 +136,9 @@ void gy_comm_free(struct gyre_comm *comm)
         gy_context_free_later(comm->ctx, comm->channels[p]);
     for (int c = 0; c < GY_COLLECTIVES; c++)
         for (int a = 0; a < GY_ALGORITHMS; a++)
-            gy_plan_free(comm->plans[c][a]);
-    for (int i = 0; i < GY_PLANS_OTHER_ROOTS; i++)
-        gy_plan_free(comm->other[i].plan);
+            gy_schedule_free(comm->schedules[c][a]);
+    for (int i = 0; i < GY_SCHEDULES_OTHER_ROOTS; i++)
+        gy_schedule_free(comm->other[i].schedule);
     if (comm->region >= 0)
         gy_region_retire(comm->ctx, comm->region, comm->id, &comm->group);
     gy_page_comm_give(comm);

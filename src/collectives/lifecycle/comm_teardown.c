@@ -196,7 +196,7 @@ int gy_comm_end_cause(const struct gyre_comm *comm, int rank)
 static bool has_flown(struct gyre_request *r)
 {
     bool flown = true;
-    for (int l = 0; l < r->plan->lanes; l++) {
+    for (int l = 0; l < r->schedule->lanes; l++) {
         gy_flow_reap(r, l);
         flown &= r->lane[l].flights == 0 && !r->lane[l].control.queued;
     }
@@ -228,7 +228,7 @@ static bool is_let_go(struct gyre_request *r)
 
 bool gy_comm_end_advance(struct gyre_request *r)
 {
-    bool linked = !r->eager && !r->plan->shm;
+    bool linked = !r->eager && !r->schedule->shm;
     if (!is_let_go(r) || (linked && !has_flown(r) && !gy_request_detach_sends(r)))
         return false;
     gy_request_finish(r, r->comm->ended.status);

@@ -107,7 +107,7 @@ void gy_verify_free(struct gy_verify *verify)
 
 static bool is_equal_everywhere(const struct gyre_request *r)
 {
-    enum gy_collective collective = r->plan->shape.collective;
+    enum gy_collective collective = r->schedule->shape.collective;
     return collective == GY_ALL_REDUCE || collective == GY_ALL_GATHER || collective == GY_BROADCAST;
 }
 

@@ -57,7 +57,7 @@ gyre_status gy_uniform_prepare(struct gyre_comm *comm)
 void gy_uniform_launch(struct gyre_request *r)
 {
     struct gyre_comm *comm = r->comm;
-    if (gy_is_point_to_point(r->plan->shape.collective) || comm->size == 1)
+    if (gy_is_point_to_point(r->schedule->shape.collective) || comm->size == 1)
         return;
     r->completion = ++comm->completion.started;
     if (comm->completion.linked)

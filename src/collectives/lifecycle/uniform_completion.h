@@ -2,7 +2,7 @@
  * success, or on all of them with an error.
  *
  * Such operations are numbered on their communicator, from 1, in the order of their launches: the same on every
- * rank. Every rank has one number that only grows, `complete`: all operations up to it have run through their plans
+ * rank. Every rank has one number that only grows, `complete`: all operations up to it have run through their schedules
  * here, so that their output is complete.
  *
  *   no failure     the ranks tell each other their numbers. A rank returns from operation n when it knows that all have
@@ -47,7 +47,7 @@
 gyre_status gy_uniform_prepare(struct gyre_comm *comm);
 /* Call when a request is launched on a communicator with uniform completion. */
 void gy_uniform_launch(struct gyre_request *request);
-/* Its plan is complete: it ends when all ranks have confirmed that. */
+/* Its schedule is complete: it ends when all ranks have confirmed that. */
 void gy_uniform_confirm(struct gyre_request *request);
 /* Progresses a request that is being confirmed. Returns true if it has ended. */
 bool gy_uniform_advance(struct gyre_request *request);

@@ -4,7 +4,7 @@
  *   recv   stashed? ──▶ copy it, complete
  *          else   awaited = header ──▶ progress of this one link … ──▶ receive handler sees this header ──▶ complete
  *
- * As in the eager exchange over regions (eager_call.c), there is no request, no list, no plan, no allocation, no
+ * As in the eager exchange over regions (eager_call.c), there is no request, no list, no schedule, no allocation, no
  * lock and no clock, and no other link is polled. A call that completes this way has done what a request would have
  * done. The numbers, credits, counters, record and frame on the wire are the same, so the other end may use a
  * request. Until it completes it has no effect. Unusual and blocked calls take the general path from the beginning,
@@ -83,7 +83,7 @@ void gy_message_note(struct gyre_comm *comm, const struct gy_frame *frame, size_
 static bool has_reserve(const struct gyre_comm *comm, int peer)
 {
     return !gy_comm_posts_quickly(comm, peer) ||
-           (comm->ctx->idle && gy_comm_has_plan(comm, GY_SEND_TO, GY_LINEAR, peer));
+           (comm->ctx->idle && gy_comm_has_schedule(comm, GY_SEND_TO, GY_LINEAR, peer));
 }
 
 static bool send_now(struct gyre_comm *comm, const struct gy_call *call)

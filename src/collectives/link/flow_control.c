@@ -51,7 +51,7 @@ void gy_frame_fill(const struct gyre_request *r, struct gy_frame *frame, enum gy
 static bool is_oldest(const struct gyre_request *r)
 {
     for (const struct gyre_request *q = r->comm->ctx->active_first; q; q = q->next)
-        if (q->comm == r->comm && !q->plan->shm && !gy_is_point_to_point(q->plan->shape.collective))
+        if (q->comm == r->comm && !q->schedule->shm && !gy_is_point_to_point(q->schedule->shape.collective))
             return q == r;
     return false;
 }
@@ -66,7 +66,7 @@ bool gy_flow_is_eager(const struct gyre_request *r, int l, const struct gy_step 
     size_t most = transport < 0 ? 0 : ctx->ops[transport]->eager;
     if (most > GY_EAGER_INTER_HOST && !gy_flow_is_same_host(r->comm, step->peer))
         most = GY_EAGER_INTER_HOST;
-    return gy_eager_leaves(r->plan, l, step->peer, gy_step_longest(r, step) * r->element, most);
+    return gy_eager_leaves(r->schedule, l, step->peer, gy_step_longest(r, step) * r->element, most);
 }
 
 bool gy_flow_control(struct gyre_request *r, int l, int peer, enum gy_frame_kind kind, uint64_t value)
@@ -74,7 +74,7 @@ bool gy_flow_control(struct gyre_request *r, int l, int peer, enum gy_frame_kind
     struct gy_lane_state *lane = &r->lane[l];
     if (lane->control.queued)
         return false;
-    gy_frame_fill(r, &lane->control.header, kind, r->plan->lane[l].channel, peer);
+    gy_frame_fill(r, &lane->control.header, kind, r->schedule->lane[l].channel, peer);
     lane->control.header.value = value;
     lane->control.payload = NULL;
     gy_comm_post(r->comm, peer, &lane->control);
@@ -85,7 +85,7 @@ bool gy_flow_control(struct gyre_request *r, int l, int peer, enum gy_frame_kind
  * before it, for which the receiver waits. Younger collectives leave half of the credits to the oldest. */
 static bool take_credit(const struct gyre_request *r, struct gy_channel *channel, uint32_t bytes)
 {
-    bool message = gy_is_point_to_point(r->plan->shape.collective);
+    bool message = gy_is_point_to_point(r->schedule->shape.collective);
     struct gy_credit *credit = &channel->credit[message ? GY_FOR_MESSAGES : GY_FOR_COLLECTIVES];
     unsigned reserve = message || is_oldest(r) ? 0 : GY_OLDEST_CREDITS, units = gy_eager_units(bytes);
     if (credit->left < reserve + units || (message && r->ticket != channel->left))
@@ -113,7 +113,7 @@ static bool allowed(struct gyre_request *r, int l, int peer, uint64_t number, ui
     if (lane->eager)
         return take_credit(r, channel, bytes);
     if (lane->want) {
-        uint64_t kept = gy_channel_take_grant(channel, r->shape.sequence, r->plan->lane[l].channel);
+        uint64_t kept = gy_channel_take_grant(channel, r->shape.sequence, r->schedule->lane[l].channel);
         if (kept > lane->granted)
             lane->granted = kept;
         if (lane->granted > number ||
@@ -132,7 +132,7 @@ static bool take_sent_ahead(struct gyre_request *r, int l)
         r->waiting_for = comm->sent_ahead.rank;
         return false;
     }
-    comm->channels[comm->sent_ahead.rank]->left += gy_is_point_to_point(r->plan->shape.collective);
+    comm->channels[comm->sent_ahead.rank]->left += gy_is_point_to_point(r->schedule->shape.collective);
     comm->sent_ahead.sequence = 0;
     gy_lane_done(lane, lane->lane_round, lane->tile, lane->tiles);
     gy_lane_next(r, l);
@@ -142,7 +142,7 @@ static bool take_sent_ahead(struct gyre_request *r, int l)
 bool gy_flow_send(struct gyre_request *r, int l)
 {
     struct gy_lane_state *lane = &r->lane[l];
-    const struct gy_step *step = &r->plan->step[lane->step];
+    const struct gy_step *step = &r->schedule->step[lane->step];
     if (lane->flights == GY_SENDS_IN_FLIGHT || !gy_needs_met(r, l, step, lane->lane_round, lane->tile))
         return false;
     if (r->comm->sent_ahead.sequence == r->shape.sequence && r->comm->sent_ahead.rank == step->peer)
@@ -159,7 +159,7 @@ bool gy_flow_send(struct gyre_request *r, int l)
     flight->tile = lane->tile;
     flight->tiles = lane->tiles;
     flight->peer = step->peer;
-    gy_frame_fill(r, &flight->out.header, GY_FRAME_DATA, r->plan->lane[l].channel, step->peer);
+    gy_frame_fill(r, &flight->out.header, GY_FRAME_DATA, r->schedule->lane[l].channel, step->peer);
     flight->out.header.value = number;
     flight->out.header.bytes = bytes;
     flight->out.header.flags = lane->eager ? GY_FRAME_EAGER : 0;
@@ -202,7 +202,7 @@ bool gy_flow_reap(struct gyre_request *r, int l)
 void gy_flow_consume(struct gyre_request *r, int l, const void *payload)
 {
     struct gy_lane_state *lane = &r->lane[l];
-    const struct gy_step *step = &r->plan->step[lane->step];
+    const struct gy_step *step = &r->schedule->step[lane->step];
     struct gy_piece piece = gy_lane_piece(r, l);
     if (piece.count > 0) {
         unsigned char *dst = gy_operand(r, l, step->dst, piece.start);
@@ -288,9 +288,9 @@ void gy_flow_give_credit(struct gyre_comm *comm, int peer, const struct gy_frame
 }
 
 /* True if ranks send to several peers, or receive from several, at once. */
-static bool shares_wires(const struct gy_plan *plan)
+static bool shares_wires(const struct gy_schedule *schedule)
 {
-    switch (plan->shape.algorithm) {
+    switch (schedule->shape.algorithm) {
     case GY_DOUBLE_TREE:
     case GY_BINARY_TREE:
     case GY_HIERARCHICAL_TREE:
@@ -320,7 +320,7 @@ uint64_t gy_flow_ahead(const struct gyre_request *r, int peer)
     size_t tile = gy_max_size(r->tile * r->element, 1);
     if (gy_flow_is_same_host(r->comm, peer))
         return gy_max_size(NEAR_AHEAD / tile, 2);
-    int64_t trip = at->link && shares_wires(r->plan) ? ctx->ops[at->transport]->round_trip(at->link) : 0;
+    int64_t trip = at->link && shares_wires(r->schedule) ? ctx->ops[at->transport]->round_trip(at->link) : 0;
     return trip > 0 ? 2 + (uint64_t)((double)trip * WIRE_SPEED / (double)tile) : UINT64_MAX / 2;
 }
 
@@ -336,13 +336,13 @@ static uint64_t worth_a_grant(const struct gyre_request *r, const struct gy_lane
 static uint64_t horizon(struct gyre_request *r, int l, uint64_t most)
 {
     const struct gy_lane_state *lane = &r->lane[l];
-    const struct gy_lane *steps = &r->plan->lane[l];
-    int peer = r->plan->step[lane->step].peer;
+    const struct gy_lane *steps = &r->schedule->lane[l];
+    int peer = r->schedule->step[lane->step].peer;
     int64_t first_round = lane->lane_round - lane->round;
     uint64_t base = lane->pair_base, here = base + (uint64_t)lane->round * lane->tiles + lane->tile;
     uint64_t next = lane->granted > here ? lane->granted : here;
     for (int32_t s = lane->step; s < steps->first + steps->count; s++) {
-        const struct gy_step *step = &r->plan->step[s];
+        const struct gy_step *step = &r->schedule->step[s];
         size_t longest = gy_step_longest(r, step);
         if (step->peer != peer || gy_flow_is_eager(r, l, step))
             break;
@@ -362,7 +362,7 @@ static uint64_t horizon(struct gyre_request *r, int l, uint64_t most)
 bool gy_flow_receive(struct gyre_request *r, int l)
 {
     struct gy_lane_state *lane = &r->lane[l];
-    const struct gy_step *step = &r->plan->step[lane->step];
+    const struct gy_step *step = &r->schedule->step[lane->step];
     struct gy_channel *channel = r->comm->channels[step->peer];
     r->waiting_for = step->peer;
     return_credit(r->comm, step->peer, gy_credit_use_of(r->shape.sequence));
@@ -376,7 +376,7 @@ bool gy_flow_receive(struct gyre_request *r, int l)
         return false; /* data comes through the receive handler */
     }
     uint64_t number = lane->pair_base + (uint64_t)lane->round * lane->tiles + lane->tile;
-    struct gy_stashed *stashed = gy_channel_find(channel, r->shape.sequence, r->plan->lane[l].channel, number);
+    struct gy_stashed *stashed = gy_channel_find(channel, r->shape.sequence, r->schedule->lane[l].channel, number);
     if (!stashed || !stashed->whole || !gy_needs_met(r, l, step, lane->lane_round, lane->tile))
         return false;
     int peer = step->peer;
@@ -400,9 +400,9 @@ bool gy_flow_fits(struct gyre_request *r, int peer, const struct gy_frame *frame
 
 int gy_flow_lane(const struct gyre_request *r, unsigned channel, int peer, bool sends)
 {
-    for (int l = 0; l < r->plan->lanes; l++) {
-        bool matches = sends ? gy_plan_sends(r->plan, l) : gy_plan_receives(r->plan, l);
-        if (matches && r->plan->lane[l].channel == channel && gy_plan_meets(r->plan, l, peer))
+    for (int l = 0; l < r->schedule->lanes; l++) {
+        bool matches = sends ? gy_schedule_sends(r->schedule, l) : gy_schedule_receives(r->schedule, l);
+        if (matches && r->schedule->lane[l].channel == channel && gy_schedule_meets(r->schedule, l, peer))
             return l;
     }
     return -1;
@@ -418,24 +418,24 @@ static uint64_t messages_of(const struct gyre_request *r, const struct gy_step *
 static void carry_grants(struct gyre_request *r, int l, const struct gy_step *step)
 {
     struct gy_lane_state *lane = &r->lane[l];
-    const struct gy_step *before = lane->step > r->plan->lane[l].first ? step - 1 : NULL;
+    const struct gy_step *before = lane->step > r->schedule->lane[l].first ? step - 1 : NULL;
     if (before && before->peer == step->peer)
         return;
     if (before && before->kind == GY_SEND && !lane->eager && lane->granted > lane->pair_base + messages_of(r, before))
-        gy_channel_keep_grant(r->comm->channels[before->peer], r->shape.sequence, r->plan->lane[l].channel,
+        gy_channel_keep_grant(r->comm->channels[before->peer], r->shape.sequence, r->schedule->lane[l].channel,
                               lane->granted);
     lane->granted = 0;
 }
 
 void gy_flow_begin(struct gyre_request *r, int l, const struct gy_step *step)
 {
-    const struct gy_plan *plan = r->plan;
+    const struct gy_schedule *schedule = r->schedule;
     struct gy_lane_state *lane = &r->lane[l];
     carry_grants(r, l, step);
     lane->eager = gy_flow_is_eager(r, l, step);
     lane->pair_base = 0;
-    for (int32_t s = plan->lane[l].first; s < lane->step; s++) {
-        const struct gy_step *earlier = &plan->step[s];
+    for (int32_t s = schedule->lane[l].first; s < lane->step; s++) {
+        const struct gy_step *earlier = &schedule->step[s];
         if (earlier->peer == step->peer)
             lane->pair_base += messages_of(r, earlier);
     }

@@ -56,7 +56,7 @@ bool gy_request_detach_sends(struct gyre_request *r)
 {
     struct gy_context *ctx = r->comm->ctx;
     if (r->orphaned_lanes == 0) {
-        r->orphaned_lanes = r->plan->lanes;
+        r->orphaned_lanes = r->schedule->lanes;
         for (int l = 0; l < r->orphaned_lanes; l++)
             for (unsigned i = 0; i < r->lane[l].flights; i++)
                 r->lane[l].flight[(r->lane[l].first_flight + i) % GY_SENDS_IN_FLIGHT].aside = NULL;

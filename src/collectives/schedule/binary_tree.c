@@ -20,12 +20,12 @@ struct tree {
     enum gy_space sum;       /* where the subtree's partial sum accumulates */
 };
 
-static int rank_at(const struct gy_plan_shape *shape, int root, int position)
+static int rank_at(const struct gy_schedule_shape *shape, int root, int position)
 {
     return position < shape->size ? (position + root) % shape->size : -1;
 }
 
-static struct tree make_tree(struct gy_builder *builder, const struct gy_plan_shape *shape)
+static struct tree make_tree(struct gy_builder *builder, const struct gy_schedule_shape *shape)
 {
     bool rooted = shape->collective == GY_BROADCAST || shape->collective == GY_REDUCE_TO;
     int root = rooted ? shape->root : 0;
@@ -85,10 +85,10 @@ static void go_down(struct tree *tree, enum gy_space root_src, int root_after)
         add_lane(tree, 3, GY_SEND, tree->right, src, GY_OUTPUT, after);
 }
 
-void gy_build_binary_tree(struct gy_builder *builder, const struct gy_plan_shape *shape)
+void gy_build_binary_tree(struct gy_builder *builder, const struct gy_schedule_shape *shape)
 {
     struct tree tree = make_tree(builder, shape);
-    gy_builder_plan(builder)->blocks = 1;
+    gy_builder_schedule(builder)->blocks = 1;
     if (shape->collective == GY_BROADCAST) {
         go_down(&tree, GY_INPUT, -1);
         if (tree.parent < 0)
@@ -99,7 +99,7 @@ void gy_build_binary_tree(struct gy_builder *builder, const struct gy_plan_shape
     if (shape->collective != GY_REDUCE_TO) {
         go_down(&tree, GY_OUTPUT, summed);
     } else if (tree.sum == GY_SCRATCH && summed >= 0) {
-        gy_builder_plan(builder)->scratch_slots = 1;
-        gy_builder_plan(builder)->scratch_width = 1;
+        gy_builder_schedule(builder)->scratch_slots = 1;
+        gy_builder_schedule(builder)->scratch_width = 1;
     }
 }

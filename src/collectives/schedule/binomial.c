@@ -28,12 +28,12 @@ struct place {
     int children;
 };
 
-static int holder_of(const struct gy_plan_shape *shape, int lo, int width)
+static int holder_of(const struct gy_schedule_shape *shape, int lo, int width)
 {
     return shape->root >= lo && shape->root < lo + width ? shape->root : lo;
 }
 
-static struct place find_place(const struct gy_plan_shape *shape)
+static struct place find_place(const struct gy_schedule_shape *shape)
 {
     struct place place = {.parent = -1};
     struct part other[CHILDREN];
@@ -152,16 +152,16 @@ static void scatter(struct gy_builder *builder, const struct place *place, int r
         gy_step_need(copy, RECV_LANE, 0, false, true);
 }
 
-void gy_build_binomial(struct gy_builder *builder, const struct gy_plan_shape *shape)
+void gy_build_binomial(struct gy_builder *builder, const struct gy_schedule_shape *shape)
 {
     struct place place = find_place(shape);
-    struct gy_plan *plan = gy_builder_plan(builder);
+    struct gy_schedule *schedule = gy_builder_schedule(builder);
     bool blocks = shape->collective == GY_GATHER_TO || shape->collective == GY_SCATTER_FROM;
-    plan->blocks = blocks ? shape->size : 1;
+    schedule->blocks = blocks ? shape->size : 1;
     if (place.parent >= 0 && place.children > 0 && shape->collective != GY_BROADCAST) {
-        plan->scratch_slots = 1;
-        plan->scratch_lo = blocks ? place.whole.lo : -1;
-        plan->scratch_width = blocks ? place.whole.width : 1;
+        schedule->scratch_slots = 1;
+        schedule->scratch_lo = blocks ? place.whole.lo : -1;
+        schedule->scratch_width = blocks ? place.whole.width : 1;
     }
     switch (shape->collective) {
     case GY_REDUCE_TO: reduce(builder, &place, shape->rank); break;

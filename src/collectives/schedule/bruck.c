@@ -114,7 +114,7 @@ static struct gy_step *add_move(struct gy_builder *builder, enum gy_step_kind ki
     return step;
 }
 
-static void exchange(struct gy_builder *builder, const struct gy_plan_shape *shape, enum gy_step_kind kind)
+static void exchange(struct gy_builder *builder, const struct gy_schedule_shape *shape, enum gy_step_kind kind)
 {
     int size = shape->size;
     gy_builder_lane(builder, 0, -1);
@@ -132,13 +132,13 @@ static void exchange(struct gy_builder *builder, const struct gy_plan_shape *sha
     }
 }
 
-static void all_to_all(struct gy_builder *builder, const struct gy_plan_shape *shape)
+static void all_to_all(struct gy_builder *builder, const struct gy_schedule_shape *shape)
 {
-    struct gy_plan *plan = gy_builder_plan(builder);
+    struct gy_schedule *schedule = gy_builder_schedule(builder);
     int size = shape->size, rank = shape->rank;
-    plan->scratch_slots = 2;
-    plan->scratch_lo = 0;
-    plan->scratch_width = size;
+    schedule->scratch_slots = 2;
+    schedule->scratch_lo = 0;
+    schedule->scratch_width = size;
     exchange(builder, shape, GY_SEND);
     exchange(builder, shape, GY_RECV);
     gy_builder_lane(builder, 0, -1);
@@ -157,9 +157,9 @@ static void all_to_all(struct gy_builder *builder, const struct gy_plan_shape *s
     add_move(builder, GY_UNPACK, 0, size, (struct gy_runs){rank, -1, 1, 0}, GY_SCRATCH, GY_OUTPUT)->slot0 = POSITIONS;
 }
 
-void gy_build_bruck(struct gy_builder *builder, const struct gy_plan_shape *shape)
+void gy_build_bruck(struct gy_builder *builder, const struct gy_schedule_shape *shape)
 {
-    gy_builder_plan(builder)->blocks = shape->size;
+    gy_builder_schedule(builder)->blocks = shape->size;
     if (shape->collective == GY_ALL_TO_ALL) {
         all_to_all(builder, shape);
         return;

@@ -1,6 +1,6 @@
-/* The growing plan behind the builders: lanes and steps are appended in order, so that steps lie grouped by lane.
+/* The growing schedule behind the builders: lanes and steps are appended in order, so that steps lie grouped by lane.
  *
- * An allocation failure is recorded, not reported: builders continue into a spare step, and gy_plan_build checks
+ * An allocation failure is recorded, not reported: builders continue into a spare step, and gy_schedule_build checks
  * once at the end. */
 #include "collectives/schedule/builder_internal.h"
 
@@ -10,61 +10,62 @@
 
 #define FIRST_STEPS 8
 
-gyre_status gy_builder_open(struct gy_builder *builder, const struct gy_plan_shape *shape)
+gyre_status gy_builder_open(struct gy_builder *builder, const struct gy_schedule_shape *shape)
 {
     builder->failed = false;
     builder->capacity = FIRST_STEPS;
-    builder->plan = gy_alloc_zero(1, sizeof(struct gy_plan) + FIRST_STEPS * sizeof(struct gy_step));
-    if (builder->plan == NULL)
+    builder->schedule = gy_alloc_zero(1, sizeof(struct gy_schedule) + FIRST_STEPS * sizeof(struct gy_step));
+    if (builder->schedule == NULL)
         return GYRE_NO_MEMORY;
-    builder->plan->shape = *shape;
-    builder->plan->scratch_lo = -1;
+    builder->schedule->shape = *shape;
+    builder->schedule->scratch_lo = -1;
     return GYRE_SUCCESS;
 }
 
-struct gy_plan *gy_builder_close(struct gy_builder *builder)
+struct gy_schedule *gy_builder_close(struct gy_builder *builder)
 {
     if (builder->failed) {
-        gy_free(builder->plan);
+        gy_free(builder->schedule);
         return NULL;
     }
-    return builder->plan;
+    return builder->schedule;
 }
 
-struct gy_plan *gy_builder_plan(struct gy_builder *builder)
+struct gy_schedule *gy_builder_schedule(struct gy_builder *builder)
 {
-    return builder->plan;
+    return builder->schedule;
 }
 
 int gy_builder_lane(struct gy_builder *builder, uint16_t channel, int region_lane)
 {
-    struct gy_plan *plan = builder->plan;
-    assert(plan->lanes < GY_PLAN_LANES);
-    plan->lane[plan->lanes] = (struct gy_lane){channel, (int16_t)region_lane, plan->steps, 0};
-    return plan->lanes++;
+    struct gy_schedule *schedule = builder->schedule;
+    assert(schedule->lanes < GY_SCHEDULE_LANES);
+    schedule->lane[schedule->lanes] = (struct gy_lane){channel, (int16_t)region_lane, schedule->steps, 0};
+    return schedule->lanes++;
 }
 
 static bool grow(struct gy_builder *builder)
 {
     size_t capacity = (size_t)builder->capacity * 2;
-    struct gy_plan *plan = gy_realloc(builder->plan, sizeof(*plan) + capacity * sizeof(plan->step[0]));
-    if (plan == NULL)
+    struct gy_schedule *schedule = gy_realloc(builder->schedule,
+                                              sizeof(*schedule) + capacity * sizeof(schedule->step[0]));
+    if (schedule == NULL)
         return false;
-    builder->plan = plan;
+    builder->schedule = schedule;
     builder->capacity = (int32_t)capacity;
     return true;
 }
 
 struct gy_step *gy_builder_step(struct gy_builder *builder, enum gy_step_kind kind)
 {
-    assert(builder->plan->lanes > 0);
-    if (builder->plan->steps == builder->capacity && !grow(builder))
+    assert(builder->schedule->lanes > 0);
+    if (builder->schedule->steps == builder->capacity && !grow(builder))
         builder->failed = true;
     struct gy_step *step = &builder->spare;
     if (!builder->failed) {
-        struct gy_plan *plan = builder->plan;
-        plan->lane[plan->lanes - 1].count++;
-        step = &plan->step[plan->steps++];
+        struct gy_schedule *schedule = builder->schedule;
+        schedule->lane[schedule->lanes - 1].count++;
+        step = &schedule->step[schedule->steps++];
     }
     *step = (struct gy_step){.kind = kind, .peer = -1, .rounds = 1};
     for (int i = 0; i < GY_NEEDS; i++)

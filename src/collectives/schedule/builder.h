@@ -1,4 +1,4 @@
-/* For builders only: grows a plan step by step. Each algorithm has a file of its own, which exports one builder
+/* For builders only: grows a schedule step by step. Each algorithm has a file of its own, which exports one builder
  * function; the table in schedule.c lists them. */
 #ifndef GY_COLLECTIVES_SCHEDULE_BUILDER_H
 #define GY_COLLECTIVES_SCHEDULE_BUILDER_H
@@ -6,17 +6,17 @@
 #include "collectives/schedule/schedule.h"
 
 struct gy_builder;
-typedef void (*gy_build_func)(struct gy_builder *builder, const struct gy_plan_shape *shape);
+typedef void (*gy_build_func)(struct gy_builder *builder, const struct gy_schedule_shape *shape);
 
-/* The plan under construction, without steps: set blocks, views, scratch, region there. */
-struct gy_plan *gy_builder_plan(struct gy_builder *builder);
+/* The schedule under construction, without steps: set blocks, views, scratch, region there. */
+struct gy_schedule *gy_builder_schedule(struct gy_builder *builder);
 /* Opens a lane; returns its index. Following steps belong to it. Lanes without steps are dropped by the builder's
  * caller, so indices stay as given only if each opened lane gets a step. */
 int gy_builder_lane(struct gy_builder *builder, uint16_t channel, int region_lane);
 /* Adds a zeroed step with needs unused, rounds 1, peer −1; valid until the next call. An allocation failure makes
- * gy_plan_build return NULL. */
+ * gy_schedule_build return NULL. */
 struct gy_step *gy_builder_step(struct gy_builder *builder, enum gy_step_kind kind);
-/* Records an allocation failure of the caller: gy_plan_build returns NULL. */
+/* Records an allocation failure of the caller: gy_schedule_build returns NULL. */
 void gy_builder_fail(struct gy_builder *builder);
 void gy_step_need(struct gy_step *step, int lane, int lag, bool everyone, bool whole);
 
@@ -31,20 +31,20 @@ struct gy_bit_groups {
 };
 struct gy_bit_groups gy_bit_groups(int size, int rank);
 
-void gy_build_ring(struct gy_builder *builder, const struct gy_plan_shape *shape);
-void gy_build_halving_doubling(struct gy_builder *builder, const struct gy_plan_shape *shape);
-void gy_build_binary_tree(struct gy_builder *builder, const struct gy_plan_shape *shape);
-void gy_build_linear(struct gy_builder *builder, const struct gy_plan_shape *shape);
-void gy_build_recursive_doubling(struct gy_builder *builder, const struct gy_plan_shape *shape);
-void gy_build_binomial(struct gy_builder *builder, const struct gy_plan_shape *shape);
-void gy_build_bruck(struct gy_builder *builder, const struct gy_plan_shape *shape);
-void gy_build_double_tree(struct gy_builder *builder, const struct gy_plan_shape *shape);
-void gy_build_canonical(struct gy_builder *builder, const struct gy_plan_shape *shape);
-void gy_build_pairwise(struct gy_builder *builder, const struct gy_plan_shape *shape);
-void gy_build_shm_one_shot(struct gy_builder *builder, const struct gy_plan_shape *shape);
-void gy_build_shm_two_shot(struct gy_builder *builder, const struct gy_plan_shape *shape);
-void gy_build_hierarchical(struct gy_builder *builder, const struct gy_plan_shape *shape);
-void gy_build_hierarchical_halving(struct gy_builder *builder, const struct gy_plan_shape *shape);
-void gy_build_hierarchical_tree(struct gy_builder *builder, const struct gy_plan_shape *shape);
+void gy_build_ring(struct gy_builder *builder, const struct gy_schedule_shape *shape);
+void gy_build_halving_doubling(struct gy_builder *builder, const struct gy_schedule_shape *shape);
+void gy_build_binary_tree(struct gy_builder *builder, const struct gy_schedule_shape *shape);
+void gy_build_linear(struct gy_builder *builder, const struct gy_schedule_shape *shape);
+void gy_build_recursive_doubling(struct gy_builder *builder, const struct gy_schedule_shape *shape);
+void gy_build_binomial(struct gy_builder *builder, const struct gy_schedule_shape *shape);
+void gy_build_bruck(struct gy_builder *builder, const struct gy_schedule_shape *shape);
+void gy_build_double_tree(struct gy_builder *builder, const struct gy_schedule_shape *shape);
+void gy_build_canonical(struct gy_builder *builder, const struct gy_schedule_shape *shape);
+void gy_build_pairwise(struct gy_builder *builder, const struct gy_schedule_shape *shape);
+void gy_build_shm_one_shot(struct gy_builder *builder, const struct gy_schedule_shape *shape);
+void gy_build_shm_two_shot(struct gy_builder *builder, const struct gy_schedule_shape *shape);
+void gy_build_hierarchical(struct gy_builder *builder, const struct gy_schedule_shape *shape);
+void gy_build_hierarchical_halving(struct gy_builder *builder, const struct gy_schedule_shape *shape);
+void gy_build_hierarchical_tree(struct gy_builder *builder, const struct gy_schedule_shape *shape);
 
 #endif

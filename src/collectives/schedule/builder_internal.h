@@ -5,14 +5,14 @@
 #include "collectives/schedule/builder.h"
 
 struct gy_builder {
-    struct gy_plan *plan;
+    struct gy_schedule *schedule;
     int32_t capacity;     /* steps that fit */
     bool failed;          /* an allocation failed */
     struct gy_step spare; /* target of writes after that */
 };
 
-gyre_status gy_builder_open(struct gy_builder *builder, const struct gy_plan_shape *shape);
-/* Returns the finished plan, owned by the caller; NULL if an allocation failed. */
-struct gy_plan *gy_builder_close(struct gy_builder *builder);
+gyre_status gy_builder_open(struct gy_builder *builder, const struct gy_schedule_shape *shape);
+/* Returns the finished schedule, owned by the caller; NULL if an allocation failed. */
+struct gy_schedule *gy_builder_close(struct gy_builder *builder);
 
 #endif

@@ -24,7 +24,7 @@ enum { SEND_LANE, RECV_LANE };
 
 struct script {
     struct gy_builder *builder;
-    const struct gy_plan_shape *shape;
+    const struct gy_schedule_shape *shape;
     struct gy_bit_groups of;
     int pieces; /* P */
     bool fine;  /* blocks are ranks, else pieces */
@@ -39,7 +39,7 @@ static int group_size(const struct gy_bit_group *group)
     return 1 << group->bits;
 }
 
-static void set_up(struct script *script, struct gy_builder *builder, const struct gy_plan_shape *shape)
+static void set_up(struct script *script, struct gy_builder *builder, const struct gy_schedule_shape *shape)
 {
     *script = (struct script){.builder = builder,
                               .shape = shape,
@@ -221,17 +221,17 @@ static void emit_copy(struct script *script)
     gy_step_need(copy, RECV_LANE, -(script->receives - 1), false, piece_blocks(script) > 1);
 }
 
-void gy_build_canonical(struct gy_builder *builder, const struct gy_plan_shape *shape)
+void gy_build_canonical(struct gy_builder *builder, const struct gy_schedule_shape *shape)
 {
     struct script script;
     set_up(&script, builder, shape);
-    struct gy_plan *plan = gy_builder_plan(builder);
-    plan->blocks = script.fine ? shape->size : script.pieces;
+    struct gy_schedule *schedule = gy_builder_schedule(builder);
+    schedule->blocks = script.fine ? shape->size : script.pieces;
     if (script.work == GY_SCRATCH && script.of.groups[script.of.mine].bits > 0) {
         int lo = range_lo(&script, script.of.index, 1);
-        plan->scratch_slots = 1;
-        plan->scratch_lo = edge(&script, lo);
-        plan->scratch_width = edge(&script, lo + script.pieces / 2) - plan->scratch_lo;
+        schedule->scratch_slots = 1;
+        schedule->scratch_lo = edge(&script, lo);
+        schedule->scratch_width = edge(&script, lo + script.pieces / 2) - schedule->scratch_lo;
     }
     emit_lane(&script, true);
     emit_lane(&script, false);

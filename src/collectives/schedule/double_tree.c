@@ -52,18 +52,18 @@ static int top_of(int offset, int n)
     return n > 0 ? offset + top : 0;
 }
 
-static int rank_of(const struct gy_plan_shape *shape, bool rooted, int member)
+static int rank_of(const struct gy_schedule_shape *shape, bool rooted, int member)
 {
     return rooted ? (shape->root + 1 + member) % shape->size : member;
 }
 
-static int rank_at(const struct gy_plan_shape *shape, bool rooted, int tree, int position)
+static int rank_at(const struct gy_schedule_shape *shape, bool rooted, int tree, int position)
 {
     int n = shape->size - rooted;
     return position == 0 ? -1 : rank_of(shape, rooted, member_at(tree, n, position));
 }
 
-static struct node find_node(const struct gy_plan_shape *shape, bool rooted, int tree)
+static struct node find_node(const struct gy_schedule_shape *shape, bool rooted, int tree)
 {
     int n = shape->size - rooted, offset = 0, length = n;
     struct node node = {tree, rooted ? shape->root : -1, -1, -1, 0};
@@ -126,12 +126,12 @@ static void go_down(struct gy_builder *builder, const struct node *node, enum gy
         add_lane(builder, node, 3, GY_SEND, node->right, src, src, after);
 }
 
-void gy_build_double_tree(struct gy_builder *builder, const struct gy_plan_shape *shape)
+void gy_build_double_tree(struct gy_builder *builder, const struct gy_schedule_shape *shape)
 {
-    struct gy_plan *plan = gy_builder_plan(builder);
+    struct gy_schedule *schedule = gy_builder_schedule(builder);
     bool rooted = shape->collective != GY_ALL_REDUCE, root = rooted && shape->rank == shape->root;
     bool reduce = shape->collective == GY_REDUCE_TO;
-    plan->blocks = 2;
+    schedule->blocks = 2;
     for (int tree = 0; tree < 2; tree++) {
         struct node node = find_node(shape, rooted, tree);
         if (shape->collective == GY_BROADCAST) {
@@ -142,7 +142,7 @@ void gy_build_double_tree(struct gy_builder *builder, const struct gy_plan_shape
         if (!reduce)
             go_down(builder, &node, summed < 0 ? GY_INPUT : GY_OUTPUT, summed);
         else if (!root && summed >= 0) /* an inner node of one tree at most: one block of scratch */
-            plan->scratch_slots = plan->scratch_width = 1;
+            schedule->scratch_slots = schedule->scratch_width = 1;
     }
     if (shape->collective == GY_BROADCAST && root) {
         gy_builder_lane(builder, 0, -1);

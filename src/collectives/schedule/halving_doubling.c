@@ -35,7 +35,7 @@ struct move {
 };
 
 struct script {
-    const struct gy_plan_shape *shape;
+    const struct gy_schedule_shape *shape;
     int cores, folded; /* P, E */
     int core;          /* this rank's core; −1: the rank is folded */
     bool fine;         /* blocks are ranks, else cores */
@@ -55,7 +55,7 @@ static int edge(const struct script *script, int core)
     return script->fine ? core_rank(script, core) : core;
 }
 
-static void set_up(struct script *script, const struct gy_plan_shape *shape)
+static void set_up(struct script *script, const struct gy_schedule_shape *shape)
 {
     *script = (struct script){.shape = shape, .cores = 1};
     while (script->cores <= shape->size / 2)
@@ -229,17 +229,17 @@ static void emit_copy(struct gy_builder *builder, const struct script *script)
         gy_step_need(copy, RECV_LANE, -(script->receives - 1), false, true);
 }
 
-static void set_scratch(struct gy_plan *plan, const struct script *script)
+static void set_scratch(struct gy_schedule *schedule, const struct script *script)
 {
     if (script->core < 0 || (!has_partner(script) && script->cores == 2))
         return;
-    plan->scratch_slots = 1;
-    plan->scratch_lo = has_partner(script) ? 0 : range_lo(script, script->core, script->cores / 2);
-    plan->scratch_width = has_partner(script) ? script->shape->size
-                                              : range_width(script, script->core, script->cores / 2);
+    schedule->scratch_slots = 1;
+    schedule->scratch_lo = has_partner(script) ? 0 : range_lo(script, script->core, script->cores / 2);
+    schedule->scratch_width = has_partner(script) ? script->shape->size
+                                                  : range_width(script, script->core, script->cores / 2);
 }
 
-void gy_build_halving_doubling(struct gy_builder *builder, const struct gy_plan_shape *shape)
+void gy_build_halving_doubling(struct gy_builder *builder, const struct gy_schedule_shape *shape)
 {
     struct script script;
     set_up(&script, shape);
@@ -249,12 +249,12 @@ void gy_build_halving_doubling(struct gy_builder *builder, const struct gy_plan_
     case GY_ALL_GATHER: script_all_gather(&script); break;
     default: script_barrier(&script); break;
     }
-    struct gy_plan *plan = gy_builder_plan(builder);
-    plan->blocks = shape->collective == GY_ALL_REDUCE ? script.cores
-                   : shape->collective == GY_BARRIER  ? 1
-                                                      : shape->size;
+    struct gy_schedule *schedule = gy_builder_schedule(builder);
+    schedule->blocks = shape->collective == GY_ALL_REDUCE ? script.cores
+                       : shape->collective == GY_BARRIER  ? 1
+                                                          : shape->size;
     if (shape->collective == GY_REDUCE_SCATTER)
-        set_scratch(plan, &script);
+        set_scratch(schedule, &script);
     emit_lane(builder, &script, true);
     emit_lane(builder, &script, false);
     emit_copy(builder, &script);

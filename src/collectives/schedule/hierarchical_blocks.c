@@ -199,16 +199,16 @@ void gy_build_hierarchical_blocks(struct gy_builder *builder, struct gy_composit
     const struct gy_hierarchy *h = &composition->hierarchy;
     int *below = count_slots(h);
     struct blocks blocks = {composition, h, below, composition->shape->rank, h->place < h->slices};
-    struct gy_plan *plan = gy_builder_plan(builder);
+    struct gy_schedule *schedule = gy_builder_schedule(builder);
     bool scatters = composition->shape->collective == GY_REDUCE_SCATTER;
     if (!below) {
         gy_builder_fail(builder);
         return;
     }
-    plan->blocks = h->size;
+    schedule->blocks = h->size;
     if (scatters && blocks.owner) {
-        plan->scratch_slots = below[h->groups];
-        plan->scratch_width = 1;
+        schedule->scratch_slots = below[h->groups];
+        schedule->scratch_width = 1;
     }
     gy_composition_begin(composition, builder);
     gy_rounds_lane(&composition->rounds, 1); /* OUTSIDE_SEND */

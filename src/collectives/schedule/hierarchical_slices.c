@@ -1,19 +1,20 @@
-/* Hierarchical plans: inside groups and between them, over any grouping (hierarchy.h). There are G groups and L
+/* Hierarchical schedules: inside groups and between them, over any grouping (hierarchy.h). There are G groups and L
  * slices; owner s of every group works on slice s.
  *
  *            group 0          group 1          group 2
  *   inside   0 1   each sends owner s its slice s, which the owner reduces: own · next · next but one, in the circle
- *   outside  owners of slice s of all groups run a plan of their own: rings (chains), halving-doubling, or double trees
+ *   outside  owners of slice s of all groups run a schedule of their own: rings (chains), halving-doubling, or double
+ *   trees
  *   inside   each owner sends its slice to the others of its group
  *
- *   all_reduce       all of it; the plan outside is an all_reduce, in place
+ *   all_reduce       all of it; the schedule outside is an all_reduce, in place
  *   broadcast        the root sends owner s slice s; outside a broadcast from its group; inside as above
  *   reduce           inside as above; outside a reduce to the root's group; its owners send their slices to the root
  *   barrier          inside to rank 0 of the group; outside all ranks 0 among them; and back
  *   reduce_scatter, all_gather: hierarchical_blocks.c
  *
- * The slice is cut into P pieces, as the outer plan cuts its vector. Pieces move inside a few at a time, in the
- * order in which that plan first reads them, and back in the order of its last writes. So both levels work
+ * The slice is cut into P pieces, as the outer schedule cuts its vector. Pieces move inside a few at a time, in the
+ * order in which that schedule first reads them, and back in the order of its last writes. So both levels work
  * concurrently.
  *
  * Invariant: in step x of each inner exchange a rank talks to the ranks x before and x after it in its group, even
@@ -24,7 +25,7 @@
 
 #include "core/mem.h"
 
-#define CHUNKS 8 /* lots of pieces that move inside together; bounds the steps of a plan */
+#define CHUNKS 8 /* lots of pieces that move inside together; bounds the steps of a schedule */
 
 /* Pieces of a slice in some order, sent in `chunks` lots. Whole: as one range. */
 struct pieces {
@@ -35,7 +36,7 @@ struct pieces {
 
 struct slices {
     struct gy_composition base;
-    struct gy_plan *outside;     /* this group's, for any slice; NULL: there is one group only */
+    struct gy_schedule *outside; /* this group's, for any slice; NULL: there is one group only */
     struct pieces before, after; /* outside */
     enum gy_space work;          /* where an owner accumulates */
     bool owner;
@@ -142,7 +143,7 @@ static void with_root(struct slices *slices, int root, bool from_root)
         }
 }
 
-static void broadcast(struct slices *slices, const struct gy_plan_shape *shape)
+static void broadcast(struct slices *slices, const struct gy_schedule_shape *shape)
 {
     bool root = shape->rank == shape->root;
     with_root(slices, shape->root, true);
@@ -155,7 +156,7 @@ static void broadcast(struct slices *slices, const struct gy_plan_shape *shape)
                 .kind = GY_COPY, .peer = -1, .width = slices->base.rounds.blocks, .src = GY_INPUT, .dst = GY_OUTPUT});
 }
 
-static void reduce(struct slices *slices, const struct gy_plan_shape *shape)
+static void reduce(struct slices *slices, const struct gy_schedule_shape *shape)
 {
     reduce_inside(slices);
     play_outside(slices, slices->base.hierarchy.members > 1 ? slices->work : GY_INPUT, slices->work, true);
@@ -171,7 +172,7 @@ static void grant_before_sending(struct gy_moment order[2])
     order[1] = sent;
 }
 
-/* Sets both orders; one chunk if the outer plan moves half of a slice at first. */
+/* Sets both orders; one chunk if the outer schedule moves half of a slice at first. */
 static bool set_pieces(struct slices *slices, enum gy_algorithm outside)
 {
     struct gy_moment *order = gy_alloc(2 * (size_t)slices->pieces * sizeof(*order));
@@ -190,40 +191,40 @@ static bool set_pieces(struct slices *slices, enum gy_algorithm outside)
     return true;
 }
 
-/* Builds the plan among the owners of one slice; its ranks are the groups' numbers. */
-static bool plan_outside(struct slices *slices, const struct gy_plan_shape *shape, enum gy_algorithm algorithm)
+/* Builds the schedule among the owners of one slice; its ranks are the groups' numbers. */
+static bool schedule_outside(struct slices *slices, const struct gy_schedule_shape *shape, enum gy_algorithm algorithm)
 {
     const struct gy_hierarchy *h = &slices->base.hierarchy;
     slices->pieces = 1;
     if (h->groups == 1)
         return true;
-    struct gy_plan_shape outside = {.collective = shape->collective,
-                                    .algorithm = algorithm,
-                                    .rank = h->mine,
-                                    .size = h->groups,
-                                    .root = gy_has_root(shape->collective) ? h->group[shape->root] : 0};
-    slices->outside = gy_plan_build(&outside);
+    struct gy_schedule_shape outside = {.collective = shape->collective,
+                                        .algorithm = algorithm,
+                                        .rank = h->mine,
+                                        .size = h->groups,
+                                        .root = gy_has_root(shape->collective) ? h->group[shape->root] : 0};
+    slices->outside = gy_schedule_build(&outside);
     if (slices->outside)
         slices->pieces = slices->outside->blocks;
     return slices->outside != NULL;
 }
 
-static void build_slices(struct gy_builder *builder, const struct gy_plan_shape *shape, enum gy_algorithm algorithm,
+static void build_slices(struct gy_builder *builder, const struct gy_schedule_shape *shape, enum gy_algorithm algorithm,
                          struct slices *slices)
 {
     struct gy_hierarchy *h = &slices->base.hierarchy;
-    struct gy_plan *plan = gy_builder_plan(builder);
+    struct gy_schedule *schedule = gy_builder_schedule(builder);
     bool to_root = shape->collective == GY_REDUCE_TO;
-    if (!plan_outside(slices, shape, algorithm) || !set_pieces(slices, algorithm)) {
+    if (!schedule_outside(slices, shape, algorithm) || !set_pieces(slices, algorithm)) {
         gy_builder_fail(builder);
         return;
     }
     slices->owner = h->place < h->slices;
     slices->work = to_root && shape->rank != shape->root ? GY_SCRATCH : GY_OUTPUT;
-    plan->blocks = h->slices * slices->pieces;
+    schedule->blocks = h->slices * slices->pieces;
     if (slices->work == GY_SCRATCH && slices->owner) {
-        plan->scratch_slots = slices->pieces;
-        plan->scratch_width = 1;
+        schedule->scratch_slots = slices->pieces;
+        schedule->scratch_width = 1;
     }
     gy_composition_begin(&slices->base, builder);
     switch (shape->collective) {
@@ -237,13 +238,13 @@ static void build_slices(struct gy_builder *builder, const struct gy_plan_shape 
 static void barrier(struct gy_builder *builder, struct gy_composition *base)
 {
     const struct gy_hierarchy *h = &base->hierarchy;
-    struct gy_plan_shape shape = {GY_BARRIER, GY_HALVING_DOUBLING, h->mine, h->groups, 0, NULL};
-    struct gy_plan *outside = h->groups > 1 ? gy_plan_build(&shape) : NULL;
+    struct gy_schedule_shape shape = {GY_BARRIER, GY_HALVING_DOUBLING, h->mine, h->groups, 0, NULL};
+    struct gy_schedule *outside = h->groups > 1 ? gy_schedule_build(&shape) : NULL;
     if (h->groups > 1 && !outside) {
         gy_builder_fail(builder);
         return;
     }
-    gy_builder_plan(builder)->blocks = 1;
+    gy_builder_schedule(builder)->blocks = 1;
     gy_composition_begin(base, builder);
     for (int in = 1; in >= 0; in--) {
         for (int x = 1; x < h->members; x++) {
@@ -261,7 +262,7 @@ static void barrier(struct gy_builder *builder, struct gy_composition *base)
                 &(struct gy_part){.ranks = base->owners, .input = GY_INPUT, .output = GY_OUTPUT, .channel = 1});
     }
     gy_rounds_close(&base->rounds);
-    gy_plan_free(outside);
+    gy_schedule_free(outside);
 }
 
 void gy_composition_begin(struct gy_composition *base, struct gy_builder *builder)
@@ -272,7 +273,7 @@ void gy_composition_begin(struct gy_composition *base, struct gy_builder *builde
     gy_rounds_lane(&base->rounds, 0); /* GY_INSIDE_COPY */
 }
 
-static bool composition_open(struct gy_composition *base, const struct gy_plan_shape *shape)
+static bool composition_open(struct gy_composition *base, const struct gy_schedule_shape *shape)
 {
     *base = (struct gy_composition){.shape = shape};
     if (!gy_hierarchy_open(&base->hierarchy, shape))
@@ -290,7 +291,7 @@ static void composition_close(struct gy_composition *base)
     gy_hierarchy_close(&base->hierarchy);
 }
 
-static void build(struct gy_builder *builder, const struct gy_plan_shape *shape, enum gy_algorithm outside)
+static void build(struct gy_builder *builder, const struct gy_schedule_shape *shape, enum gy_algorithm outside)
 {
     struct slices slices = {.outside = NULL};
     if (!composition_open(&slices.base, shape)) {
@@ -301,23 +302,23 @@ static void build(struct gy_builder *builder, const struct gy_plan_shape *shape,
         gy_build_hierarchical_blocks(builder, &slices.base);
     } else {
         build_slices(builder, shape, outside, &slices);
-        gy_plan_free(slices.outside);
+        gy_schedule_free(slices.outside);
         gy_free(slices.before.order);
     }
     composition_close(&slices.base);
 }
 
-void gy_build_hierarchical(struct gy_builder *builder, const struct gy_plan_shape *shape)
+void gy_build_hierarchical(struct gy_builder *builder, const struct gy_schedule_shape *shape)
 {
     build(builder, shape, GY_RING);
 }
 
-void gy_build_hierarchical_halving(struct gy_builder *builder, const struct gy_plan_shape *shape)
+void gy_build_hierarchical_halving(struct gy_builder *builder, const struct gy_schedule_shape *shape)
 {
     build(builder, shape, GY_HALVING_DOUBLING);
 }
 
-void gy_build_hierarchical_tree(struct gy_builder *builder, const struct gy_plan_shape *shape)
+void gy_build_hierarchical_tree(struct gy_builder *builder, const struct gy_schedule_shape *shape)
 {
     build(builder, shape, GY_DOUBLE_TREE);
 }

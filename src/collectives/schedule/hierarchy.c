@@ -2,7 +2,7 @@
 
 #include "core/mem.h"
 
-bool gy_hierarchy_open(struct gy_hierarchy *hierarchy, const struct gy_plan_shape *shape)
+bool gy_hierarchy_open(struct gy_hierarchy *hierarchy, const struct gy_schedule_shape *shape)
 {
     int size = shape->size, groups = 1;
     for (int r = 0; shape->groups && r < size; r++)

@@ -25,7 +25,7 @@ struct gy_hierarchy {
 };
 
 /* Returns false if out of memory. */
-bool gy_hierarchy_open(struct gy_hierarchy *hierarchy, const struct gy_plan_shape *shape);
+bool gy_hierarchy_open(struct gy_hierarchy *hierarchy, const struct gy_schedule_shape *shape);
 void gy_hierarchy_close(struct gy_hierarchy *hierarchy);
 
 static inline int gy_hierarchy_members(const struct gy_hierarchy *hierarchy, int group)

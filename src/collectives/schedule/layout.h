@@ -4,7 +4,7 @@
  *   counted    block b has the length that the user gave                              the v-forms
  *   placed     and lies where the user said, with gaps or out of order                displacements
  *
- * Plans work on blocks only and do not depend on the layout. Tiles cut ranges of blocks; both sides of a link, and
+ * Schedules work on blocks only and do not depend on the layout. Tiles cut ranges of blocks; both sides of a link, and
  * all users of a region, compute the same number of tiles. */
 #ifndef GY_COLLECTIVES_SCHEDULE_LAYOUT_H
 #define GY_COLLECTIVES_SCHEDULE_LAYOUT_H

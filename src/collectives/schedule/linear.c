@@ -21,7 +21,7 @@ static struct gy_step *add_step(struct gy_builder *builder, enum gy_step_kind ki
     return step;
 }
 
-static void serve_all(struct gy_builder *builder, const struct gy_plan_shape *shape, enum gy_step_kind kind)
+static void serve_all(struct gy_builder *builder, const struct gy_schedule_shape *shape, enum gy_step_kind kind)
 {
     for (int lane = 0; lane < LANES && lane < shape->size - 1; lane++) {
         gy_builder_lane(builder, 0, -1);
@@ -34,11 +34,11 @@ static void serve_all(struct gy_builder *builder, const struct gy_plan_shape *sh
     add_step(builder, GY_COPY, -1, shape->rank);
 }
 
-void gy_build_linear(struct gy_builder *builder, const struct gy_plan_shape *shape)
+void gy_build_linear(struct gy_builder *builder, const struct gy_schedule_shape *shape)
 {
     bool point_to_point = shape->collective == GY_SEND_TO || shape->collective == GY_RECEIVE_FROM;
     bool to_root = shape->collective == GY_GATHER_TO || shape->collective == GY_SEND_TO;
-    gy_builder_plan(builder)->blocks = point_to_point ? 1 : shape->size;
+    gy_builder_schedule(builder)->blocks = point_to_point ? 1 : shape->size;
     if (!point_to_point && shape->rank == shape->root) {
         serve_all(builder, shape, to_root ? GY_RECV : GY_SEND);
         return;

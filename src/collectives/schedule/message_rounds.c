@@ -18,9 +18,9 @@ struct gy_rounds_entry {
 
 void gy_rounds_open(struct gy_rounds *rounds, struct gy_builder *builder)
 {
-    const struct gy_plan *plan = gy_builder_plan(builder);
-    int keys = plan->blocks + plan->scratch_slots;
-    *rounds = (struct gy_rounds){.builder = builder, .blocks = plan->blocks};
+    const struct gy_schedule *schedule = gy_builder_schedule(builder);
+    int keys = schedule->blocks + schedule->scratch_slots;
+    *rounds = (struct gy_rounds){.builder = builder, .blocks = schedule->blocks};
     rounds->writer = gy_alloc((size_t)keys * sizeof(*rounds->writer));
     if (!rounds->writer)
         gy_builder_fail(builder);
@@ -30,7 +30,7 @@ void gy_rounds_open(struct gy_rounds *rounds, struct gy_builder *builder)
 
 int gy_rounds_lane(struct gy_rounds *rounds, uint16_t channel)
 {
-    assert(rounds->lanes < GY_PLAN_LANES);
+    assert(rounds->lanes < GY_SCHEDULE_LANES);
     rounds->lane[rounds->lanes].channel = channel;
     rounds->lane[rounds->lanes].rounds = 0;
     rounds->lane[rounds->lanes].received = -1;
@@ -127,19 +127,19 @@ void gy_rounds_add(struct gy_rounds *rounds, int lane, struct gy_round round)
     note_writes(rounds, entry);
 }
 
-/* ---- another plan, round by round ---- */
+/* ---- another schedule, round by round ---- */
 
 struct replay {
-    const struct gy_plan *plan;
+    const struct gy_schedule *schedule;
     int lane; /* lane of the round returned last */
     struct {
         int step, round, done;
-    } at[GY_PLAN_LANES];
+    } at[GY_SCHEDULE_LANES];
 };
 
 static bool may_go(const struct replay *replay, int lane)
 {
-    const struct gy_step *step = &replay->plan->step[replay->plan->lane[lane].first + replay->at[lane].step];
+    const struct gy_step *step = &replay->schedule->step[replay->schedule->lane[lane].first + replay->at[lane].step];
     for (int n = 0; n < GY_NEEDS && step->needs[n].lane >= 0; n++)
         if (replay->at[step->needs[n].lane].done <= replay->at[lane].done - step->needs[n].lag)
             return false;
@@ -149,12 +149,12 @@ static bool may_go(const struct replay *replay, int lane)
 /* Returns the next round, lane after lane; NULL at the end. */
 static const struct gy_step *next_round(struct replay *replay, int *lane_p, int *round_p)
 {
-    const struct gy_plan *plan = replay->plan;
-    for (int tried = 0; tried < plan->lanes; tried++) {
-        int l = replay->lane = (replay->lane + 1) % plan->lanes;
-        if (replay->at[l].step == plan->lane[l].count || !may_go(replay, l))
+    const struct gy_schedule *schedule = replay->schedule;
+    for (int tried = 0; tried < schedule->lanes; tried++) {
+        int l = replay->lane = (replay->lane + 1) % schedule->lanes;
+        if (replay->at[l].step == schedule->lane[l].count || !may_go(replay, l))
             continue;
-        const struct gy_step *step = &plan->step[plan->lane[l].first + replay->at[l].step];
+        const struct gy_step *step = &schedule->step[schedule->lane[l].first + replay->at[l].step];
         *lane_p = l;
         *round_p = replay->at[l].round;
         replay->at[l].done++;
@@ -172,17 +172,17 @@ static enum gy_space space_in(const struct gy_part *part, enum gy_space space)
     return space == GY_INPUT ? part->input : space == GY_OUTPUT ? part->output : part->scratch;
 }
 
-void gy_rounds_play(struct gy_rounds *rounds, const struct gy_plan *plan, const struct gy_part *part)
+void gy_rounds_play(struct gy_rounds *rounds, const struct gy_schedule *schedule, const struct gy_part *part)
 {
     int base = rounds->lanes, lane, number;
-    struct replay replay = {.plan = plan, .lane = plan->lanes - 1};
-    for (int l = 0; l < plan->lanes; l++)
-        gy_rounds_lane(rounds, (uint16_t)(part->channel + plan->lane[l].channel));
+    struct replay replay = {.schedule = schedule, .lane = schedule->lanes - 1};
+    for (int l = 0; l < schedule->lanes; l++)
+        gy_rounds_lane(rounds, (uint16_t)(part->channel + schedule->lane[l].channel));
     const struct gy_step *step;
     while ((step = next_round(&replay, &lane, &number)) != NULL) {
         struct gy_round round = {.kind = step->kind,
                                  .peer = step->peer >= 0 ? part->ranks[step->peer] : -1,
-                                 .lo = part->lo + gy_range_block(step->range, plan->blocks, number),
+                                 .lo = part->lo + gy_range_block(step->range, schedule->blocks, number),
                                  .width = step->range.width,
                                  .src = space_in(part, step->src),
                                  .dst = space_in(part, step->dst),
@@ -208,15 +208,15 @@ static int by_time(const void *a, const void *b)
                               : (x->block > y->block) - (x->block < y->block);
 }
 
-void gy_rounds_survey(const struct gy_plan *plan, struct gy_moment *first_p, struct gy_moment *last_p)
+void gy_rounds_survey(const struct gy_schedule *schedule, struct gy_moment *first_p, struct gy_moment *last_p)
 {
     int lane, number, now = 0;
-    struct replay replay = {.plan = plan, .lane = plan->lanes - 1};
-    for (int b = 0; b < plan->blocks; b++)
+    struct replay replay = {.schedule = schedule, .lane = schedule->lanes - 1};
+    for (int b = 0; b < schedule->blocks; b++)
         first_p[b] = last_p[b] = (struct gy_moment){INT_MAX, b};
     const struct gy_step *step;
     while ((step = next_round(&replay, &lane, &number)) != NULL) {
-        int lo = gy_range_block(step->range, plan->blocks, number);
+        int lo = gy_range_block(step->range, schedule->blocks, number);
         for (int b = lo; b < lo + step->range.width; b++, now++) {
             if (step->kind != GY_RECV && first_p[b].when == INT_MAX)
                 first_p[b].when = now;
@@ -224,8 +224,8 @@ void gy_rounds_survey(const struct gy_plan *plan, struct gy_moment *first_p, str
                 last_p[b].when = now;
         }
     }
-    qsort(first_p, (size_t)plan->blocks, sizeof(*first_p), by_time);
-    qsort(last_p, (size_t)plan->blocks, sizeof(*last_p), by_time);
+    qsort(first_p, (size_t)schedule->blocks, sizeof(*first_p), by_time);
+    qsort(last_p, (size_t)schedule->blocks, sizeof(*last_p), by_time);
 }
 
 /* ---- loops ---- */
@@ -273,8 +273,8 @@ static void emit(struct gy_builder *builder, const struct gy_rounds_entry *entry
         if (need.lane >= 0 && (need.lane = (int8_t)lane_of[need.lane]) >= 0)
             mapped.needs[kept++] = need;
     }
-    const struct gy_plan *plan = gy_builder_plan(builder);
-    if (*step_p && fold(*step_p, &mapped, plan->blocks, plan->scratch_slots))
+    const struct gy_schedule *schedule = gy_builder_schedule(builder);
+    if (*step_p && fold(*step_p, &mapped, schedule->blocks, schedule->scratch_slots))
         return;
     struct gy_step *step = *step_p = gy_builder_step(builder, round->kind);
     step->peer = round->peer;
@@ -289,7 +289,7 @@ static void emit(struct gy_builder *builder, const struct gy_rounds_entry *entry
 
 void gy_rounds_close(struct gy_rounds *rounds)
 {
-    int lane_of[GY_PLAN_LANES], lanes = 0;
+    int lane_of[GY_SCHEDULE_LANES], lanes = 0;
     for (int l = 0; l < rounds->lanes; l++)
         lane_of[l] = rounds->lane[l].rounds > 0 ? lanes++ : -1;
     for (int l = 0; l < rounds->lanes; l++) {

@@ -16,8 +16,8 @@
  * progress on any rank can always complete, and no cyclic wait is possible. */
 #include "collectives/schedule/builder.h"
 
-static void add_lane(struct gy_builder *builder, const struct gy_plan_shape *shape, enum gy_step_kind kind, int first,
-                     int lanes)
+static void add_lane(struct gy_builder *builder, const struct gy_schedule_shape *shape, enum gy_step_kind kind,
+                     int first, int lanes)
 {
     gy_builder_lane(builder, 0, -1);
     for (int k = first; k < shape->size; k += lanes) {
@@ -30,10 +30,10 @@ static void add_lane(struct gy_builder *builder, const struct gy_plan_shape *sha
     }
 }
 
-void gy_build_pairwise(struct gy_builder *builder, const struct gy_plan_shape *shape)
+void gy_build_pairwise(struct gy_builder *builder, const struct gy_schedule_shape *shape)
 {
     int lanes = shape->size > 3 ? 2 : 1;
-    gy_builder_plan(builder)->blocks = shape->size;
+    gy_builder_schedule(builder)->blocks = shape->size;
     for (int first = 1; first <= lanes && first < shape->size; first++) {
         add_lane(builder, shape, GY_SEND, first, lanes);
         add_lane(builder, shape, GY_RECV, first, lanes);

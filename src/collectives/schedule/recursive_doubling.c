@@ -22,12 +22,12 @@ enum { RECV_LANE, SEND_LANE };
 
 struct script {
     struct gy_builder *builder;
-    const struct gy_plan_shape *shape;
+    const struct gy_schedule_shape *shape;
     struct gy_bit_groups of;
     int last; /* version with the group's reduction, and later ones */
 };
 
-static void set_up(struct script *script, struct gy_builder *builder, const struct gy_plan_shape *shape)
+static void set_up(struct script *script, struct gy_builder *builder, const struct gy_schedule_shape *shape)
 {
     *script = (struct script){.builder = builder, .shape = shape, .of = gy_bit_groups(shape->size, shape->rank)};
     script->last = script->of.groups[script->of.mine].bits + (script->of.mine + 1 < script->of.count);
@@ -103,13 +103,13 @@ static void emit_copy(struct script *script)
         gy_step_need(copy, SEND_LANE, -(version - 1), false, false);
 }
 
-void gy_build_recursive_doubling(struct gy_builder *builder, const struct gy_plan_shape *shape)
+void gy_build_recursive_doubling(struct gy_builder *builder, const struct gy_schedule_shape *shape)
 {
     struct script script;
     set_up(&script, builder, shape);
-    struct gy_plan *plan = gy_builder_plan(builder);
-    plan->blocks = 1;
-    plan->scratch_slots = plan->scratch_width = script.last > 0;
+    struct gy_schedule *schedule = gy_builder_schedule(builder);
+    schedule->blocks = 1;
+    schedule->scratch_slots = schedule->scratch_width = script.last > 0;
     gy_builder_lane(builder, 0, -1);
     emit_receives(&script);
     gy_builder_lane(builder, 0, -1);

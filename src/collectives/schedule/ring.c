@@ -14,12 +14,12 @@
  * reuse. */
 #include "collectives/schedule/builder.h"
 
-static int next_rank(const struct gy_plan_shape *shape)
+static int next_rank(const struct gy_schedule_shape *shape)
 {
     return (shape->rank + 1) % shape->size;
 }
 
-static int previous_rank(const struct gy_plan_shape *shape)
+static int previous_rank(const struct gy_schedule_shape *shape)
 {
     return (shape->rank + shape->size - 1) % shape->size;
 }
@@ -31,7 +31,7 @@ static struct gy_step *add_loop(struct gy_builder *builder, enum gy_step_kind ki
                                 enum gy_space src, enum gy_space dst)
 {
     struct gy_step *step = gy_builder_step(builder, kind);
-    int size = gy_builder_plan(builder)->shape.size;
+    int size = gy_builder_schedule(builder)->shape.size;
     step->peer = peer;
     step->rounds = rounds;
     step->range = (struct gy_range){(lo % size + size) % size, rounds > 1 ? -1 : 0, 1};
@@ -40,7 +40,7 @@ static struct gy_step *add_loop(struct gy_builder *builder, enum gy_step_kind ki
     return step;
 }
 
-static void all_reduce(struct gy_builder *builder, const struct gy_plan_shape *shape)
+static void all_reduce(struct gy_builder *builder, const struct gy_schedule_shape *shape)
 {
     int r = shape->rank, n = shape->size, next = next_rank(shape), previous = previous_rank(shape);
     gy_builder_lane(builder, 0, -1);
@@ -52,12 +52,12 @@ static void all_reduce(struct gy_builder *builder, const struct gy_plan_shape *s
     add_loop(builder, GY_RECV, previous, r, n - 1, GY_OUTPUT, GY_OUTPUT);
 }
 
-static void reduce_scatter(struct gy_builder *builder, const struct gy_plan_shape *shape)
+static void reduce_scatter(struct gy_builder *builder, const struct gy_schedule_shape *shape)
 {
     int r = shape->rank, n = shape->size, next = next_rank(shape), previous = previous_rank(shape);
-    struct gy_plan *plan = gy_builder_plan(builder);
-    plan->scratch_slots = n > 3 ? 2 : n - 2;
-    plan->scratch_width = plan->scratch_slots > 0 ? 1 : 0;
+    struct gy_schedule *schedule = gy_builder_schedule(builder);
+    schedule->scratch_slots = n > 3 ? 2 : n - 2;
+    schedule->scratch_width = schedule->scratch_slots > 0 ? 1 : 0;
     gy_builder_lane(builder, 0, -1);
     add_loop(builder, GY_SEND, next, r - 1, 1, GY_INPUT, GY_INPUT);
     if (n > 2) {
@@ -75,7 +75,7 @@ static void reduce_scatter(struct gy_builder *builder, const struct gy_plan_shap
     add_loop(builder, GY_RECV_REDUCE, previous, r, 1, GY_INPUT, GY_OUTPUT);
 }
 
-static void all_gather(struct gy_builder *builder, const struct gy_plan_shape *shape)
+static void all_gather(struct gy_builder *builder, const struct gy_schedule_shape *shape)
 {
     int r = shape->rank, n = shape->size, next = next_rank(shape), previous = previous_rank(shape);
     gy_builder_lane(builder, 0, -1);
@@ -90,7 +90,7 @@ static void all_gather(struct gy_builder *builder, const struct gy_plan_shape *s
     add_loop(builder, GY_COPY, -1, r, 1, GY_INPUT, GY_OUTPUT);
 }
 
-static void broadcast(struct gy_builder *builder, const struct gy_plan_shape *shape)
+static void broadcast(struct gy_builder *builder, const struct gy_schedule_shape *shape)
 {
     int next = next_rank(shape), previous = previous_rank(shape);
     if (shape->rank == shape->root) {
@@ -110,7 +110,7 @@ static void broadcast(struct gy_builder *builder, const struct gy_plan_shape *sh
 }
 
 /* A broadcast backwards: rank root − 1 begins, the root ends. */
-static void reduce(struct gy_builder *builder, const struct gy_plan_shape *shape)
+static void reduce(struct gy_builder *builder, const struct gy_schedule_shape *shape)
 {
     int next = next_rank(shape), previous = previous_rank(shape);
     bool first = next == shape->root, root = shape->rank == shape->root;
@@ -126,13 +126,13 @@ static void reduce(struct gy_builder *builder, const struct gy_plan_shape *shape
     if (first)
         return;
     gy_step_need(send, 0, 0, false, false);
-    gy_builder_plan(builder)->scratch_slots = gy_builder_plan(builder)->scratch_width = 1;
+    gy_builder_schedule(builder)->scratch_slots = gy_builder_schedule(builder)->scratch_width = 1;
 }
 
-void gy_build_ring(struct gy_builder *builder, const struct gy_plan_shape *shape)
+void gy_build_ring(struct gy_builder *builder, const struct gy_schedule_shape *shape)
 {
     bool chain = shape->collective == GY_BROADCAST || shape->collective == GY_REDUCE_TO;
-    gy_builder_plan(builder)->blocks = chain ? 1 : shape->size;
+    gy_builder_schedule(builder)->blocks = chain ? 1 : shape->size;
     switch (shape->collective) {
     case GY_ALL_REDUCE: all_reduce(builder, shape); break;
     case GY_REDUCE_SCATTER: reduce_scatter(builder, shape); break;

@@ -1,4 +1,4 @@
-/* The table of algorithms; plans: names, building, printing.
+/* The table of algorithms; schedules: names, building, printing.
  *
  *   rows:     one per algorithm: its name, its builder, the collectives that it serves
  *   views:    which blocks input and output cover depends on the collective alone and is set here, before the builder
@@ -62,7 +62,7 @@ static const char *const collectives[GY_COLLECTIVES] = {
     [GY_RECEIVE_FROM] = "recv",
 };
 
-bool gy_plan_exists(enum gy_collective collective, enum gy_algorithm algorithm, int size)
+bool gy_schedule_exists(enum gy_collective collective, enum gy_algorithm algorithm, int size)
 {
     return size >= 1 && (unsigned)collective < GY_COLLECTIVES && (unsigned)algorithm < GY_ALGORITHMS &&
            (algorithms[algorithm].serves & SERVES(collective)) != 0;
@@ -80,31 +80,31 @@ bool gy_plan_exists(enum gy_collective collective, enum gy_algorithm algorithm, 
 #define NO_OUTPUT (SERVES(GY_BARRIER) | SERVES(GY_SEND_TO))
 
 /* Whole-vector views by default; builders that cut finer scale the numbers by their `blocks`. */
-static void set_views(struct gy_plan *plan)
+static void set_views(struct gy_schedule *schedule)
 {
-    const struct gy_plan_shape *shape = &plan->shape;
+    const struct gy_schedule_shape *shape = &schedule->shape;
     unsigned which = SERVES(shape->collective);
     bool root = shape->rank == shape->root;
-    if (plan->blocks == 0)
-        plan->blocks = which & BY_RANK ? shape->size : 1;
-    plan->input_blocks = plan->output_blocks = plan->blocks;
+    if (schedule->blocks == 0)
+        schedule->blocks = which & BY_RANK ? shape->size : 1;
+    schedule->input_blocks = schedule->output_blocks = schedule->blocks;
     if (which & OWN_BLOCK_IN) {
-        plan->input_lo = shape->rank;
-        plan->input_blocks = 1;
+        schedule->input_lo = shape->rank;
+        schedule->input_blocks = 1;
     }
     if (which & OWN_BLOCK_OUT) {
-        plan->output_lo = shape->rank;
-        plan->output_blocks = 1;
+        schedule->output_lo = shape->rank;
+        schedule->output_blocks = 1;
     }
     if ((which & NO_INPUT) || ((which & ROOT_IN) && !root))
-        plan->input_blocks = 0;
+        schedule->input_blocks = 0;
     if ((which & NO_OUTPUT) || ((which & ROOT_OUT) && !root))
-        plan->output_blocks = 0;
+        schedule->output_blocks = 0;
 }
 
 static void build_alone(struct gy_builder *builder)
 {
-    if (gy_builder_plan(builder)->shape.collective == GY_BARRIER)
+    if (gy_builder_schedule(builder)->shape.collective == GY_BARRIER)
         return;
     gy_builder_lane(builder, 0, -1);
     struct gy_step *copy = gy_builder_step(builder, GY_COPY);
@@ -113,9 +113,9 @@ static void build_alone(struct gy_builder *builder)
     copy->dst = GY_OUTPUT;
 }
 
-struct gy_plan *gy_plan_build(const struct gy_plan_shape *shape)
+struct gy_schedule *gy_schedule_build(const struct gy_schedule_shape *shape)
 {
-    if (!gy_plan_exists(shape->collective, shape->algorithm, shape->size))
+    if (!gy_schedule_exists(shape->collective, shape->algorithm, shape->size))
         return NULL;
     struct gy_builder builder;
     if (gy_builder_open(&builder, shape) != GYRE_SUCCESS)
@@ -124,13 +124,13 @@ struct gy_plan *gy_plan_build(const struct gy_plan_shape *shape)
         build_alone(&builder);
     else
         algorithms[shape->algorithm].build(&builder, shape);
-    set_views(gy_builder_plan(&builder));
+    set_views(gy_builder_schedule(&builder));
     return gy_builder_close(&builder);
 }
 
-void gy_plan_free(struct gy_plan *plan)
+void gy_schedule_free(struct gy_schedule *schedule)
 {
-    gy_free(plan);
+    gy_free(schedule);
 }
 
 const char *gy_collective_name(enum gy_collective collective)
@@ -208,24 +208,24 @@ static void print_step(const struct gy_step *step, gyre_print_func print, void *
     print(user, line.text);
 }
 
-void gy_plan_print(const struct gy_plan *plan, gyre_print_func print, void *user)
+void gy_schedule_print(const struct gy_schedule *schedule, gyre_print_func print, void *user)
 {
-    const struct gy_plan_shape *shape = &plan->shape;
+    const struct gy_schedule_shape *shape = &schedule->shape;
     struct line line = {.length = 0};
     add(&line, "%s %s rank %d of %d root %d: %d blocks, %d lanes, %d steps", gy_collective_name(shape->collective),
-        gy_algorithm_name(shape->algorithm), shape->rank, shape->size, shape->root, plan->blocks, plan->lanes,
-        plan->steps);
-    if (plan->scratch_slots > 0)
-        add(&line, ", scratch %d x %d blocks", plan->scratch_slots, plan->scratch_width);
+        gy_algorithm_name(shape->algorithm), shape->rank, shape->size, shape->root, schedule->blocks, schedule->lanes,
+        schedule->steps);
+    if (schedule->scratch_slots > 0)
+        add(&line, ", scratch %d x %d blocks", schedule->scratch_slots, schedule->scratch_width);
     print(user, line.text);
-    for (int i = 0; i < plan->lanes; i++) {
-        const struct gy_lane *lane = &plan->lane[i];
+    for (int i = 0; i < schedule->lanes; i++) {
+        const struct gy_lane *lane = &schedule->lane[i];
         line.length = 0;
         add(&line, "  lane %d channel %u", i, lane->channel);
         if (lane->region_lane >= 0)
             add(&line, " slot lane %d", lane->region_lane);
         print(user, line.text);
         for (int s = lane->first; s < lane->first + lane->count; s++)
-            print_step(&plan->step[s], print, user);
+            print_step(&schedule->step[s], print, user);
     }
 }

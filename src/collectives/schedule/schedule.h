@@ -1,4 +1,4 @@
-/* A plan: what one rank does in one collective, as data.
+/* A schedule: what one rank does in one collective, as data.
  *
  * The collective works on one *global vector* of `total` elements, cut into `blocks` balanced blocks: block b covers
  * elements [total*b/blocks, total*(b+1)/blocks). Each space of memory is a view on a contiguous run of blocks:
@@ -20,7 +20,7 @@
  * A *lane* is a list of steps done in order; lanes run in parallel. A step is a loop over `rounds`, and each round
  * over tiles of its range: an *iteration* is (round of the lane, tile). Rounds are numbered through all steps of the
  * lane: step 1 begins where step 0 ended. Count, pointers, tile size and sequence number are run-time arguments. So
- * a plan has O(log N) steps for any count; a hierarchical one as many as its groups have members, or as there are
+ * a schedule has O(log N) steps for any count; a hierarchical one as many as its groups have members, or as there are
  * groups.
  *
  * Ordering. A step lists *needs*: iteration (q, t) of it may start only when lane `lane` has completed iteration (q
@@ -28,14 +28,14 @@
  * the shared counters of the *other* ranks, see Regions. A need on the own lane is never necessary. Lanes without
  * needs run concurrently; the checker proves that every race is harmless.
  *
- * Regions. A lane with region_lane >= 0 has one step of one round; its iterations are counted through the whole life
- * of the communicator, in the shared counter of that region lane. `everyone` needs count these iterations. Iteration
- * i of the plan needs the counter of `lane`'s region lane to be >= base + i + 1 − lag on every other rank (on rank
+ * Regions. A lane with region_lane >= 0 has one step of one round; its iterations are counted through the whole life of
+ * the communicator, in the shared counter of that region lane. `everyone` needs count these iterations. Iteration i of
+ * the schedule needs the counter of `lane`'s region lane to be >= base + i + 1 − lag on every other rank (on rank
  * step.peer only, if that is >= 0). Here base is the counter when the collective began. So a lag reaches back into
- * earlier collectives: this synchronises regions and permits the reuse of slots. At the end of a region plan every
- * region lane counter has advanced by the same number of iterations, the plan's; a counter that the plan does not
- * use is advanced when all lanes of the plan have finished on that rank, never before. The slot of an iteration is
- * its number mod GY_REGION_SLOTS, so a reuse need has lag GY_REGION_SLOTS.
+ * earlier collectives: this synchronises regions and permits the reuse of slots. At the end of a region schedule every
+ * region lane counter has advanced by the same number of iterations, the schedule's; a counter that the schedule does
+ * not use is advanced when all lanes of the schedule have finished on that rank, never before. The slot of an iteration
+ * is its number mod GY_REGION_SLOTS, so a reuse need has lag GY_REGION_SLOTS.
  *
  * Tiles. A round whose range is w blocks wide has as many as the longest run of w blocks, the same for every lo, so
  * that both sides of a link and all lanes agree; a tile at the end may be empty, and is still an iteration (an empty
@@ -46,7 +46,7 @@
  * sent by a's lane to b matches the k-th round received by b's lane whose `channel` is the same. Links are FIFO per
  * channel; both sides' rounds have the same element range.
  *
- * Builders are pure functions of gy_plan_shape, one file per algorithm; the checker (checker.h) shares no code with
+ * Builders are pure functions of gy_schedule_shape, one file per algorithm; the checker (checker.h) shares no code with
  * them. */
 #ifndef GY_COLLECTIVES_SCHEDULE_SCHEDULE_H
 #define GY_COLLECTIVES_SCHEDULE_SCHEDULE_H
@@ -162,17 +162,17 @@ struct gy_lane {
     int32_t first, count; /* steps [first, first+count) */
 };
 
-#define GY_PLAN_LANES 12
+#define GY_SCHEDULE_LANES 12
 
-struct gy_plan_shape {
+struct gy_schedule_shape {
     enum gy_collective collective;
     enum gy_algorithm algorithm;
     int rank, size, root;
-    const int *groups; /* [size] the group of each rank, from 0 without gaps; outlives the plan. NULL: one group */
+    const int *groups; /* [size] the group of each rank, from 0 without gaps; outlives the schedule. NULL: one group */
 };
 
-struct gy_plan {
-    struct gy_plan_shape shape;
+struct gy_schedule {
+    struct gy_schedule_shape shape;
     int32_t blocks;
     int32_t input_lo, input_blocks; /* blocks that the input covers (0 blocks: not read) */
     int32_t output_lo, output_blocks;
@@ -184,17 +184,17 @@ struct gy_plan {
     int32_t side_by_side;  /* published slices in one slot, 0 or 1: one; the same on every rank */
     bool one_shot;         /* eligible for the eager exchange: the vector must fit one region slot */
     int32_t lanes;
-    struct gy_lane lane[GY_PLAN_LANES];
+    struct gy_lane lane[GY_SCHEDULE_LANES];
     int32_t steps;
     struct gy_step step[]; /* grouped by lane */
 };
 
-/* gy_plan_build returns the plan for a shape; NULL if out of memory. `gy_plan_exists` is true if the algorithm
- * serves the collective and size. Both are pure. */
-bool gy_plan_exists(enum gy_collective collective, enum gy_algorithm algorithm, int size);
-struct gy_plan *gy_plan_build(const struct gy_plan_shape *shape);
-void gy_plan_free(struct gy_plan *plan);
-void gy_plan_print(const struct gy_plan *plan, gyre_print_func print, void *user);
+/* gy_schedule_build returns the schedule for a shape; NULL if out of memory. `gy_schedule_exists` is true if the
+ * algorithm serves the collective and size. Both are pure. */
+bool gy_schedule_exists(enum gy_collective collective, enum gy_algorithm algorithm, int size);
+struct gy_schedule *gy_schedule_build(const struct gy_schedule_shape *shape);
+void gy_schedule_free(struct gy_schedule *schedule);
+void gy_schedule_print(const struct gy_schedule *schedule, gyre_print_func print, void *user);
 
 const char *gy_collective_name(enum gy_collective collective);
 const char *gy_algorithm_name(enum gy_algorithm algorithm);
@@ -221,21 +221,22 @@ static inline bool gy_has_root(unsigned collective)
     return collective == GY_BROADCAST || (collective >= GY_REDUCE_TO && collective <= GY_SCATTER_FROM);
 }
 
-/* gy_plan_sends and gy_plan_receives: true if the lane sends or receives; the others: if it does so with the peer. */
-static inline bool gy_plan_sends(const struct gy_plan *plan, int lane)
+/* gy_schedule_sends and gy_schedule_receives: true if the lane sends or receives; the others: if it does so with the
+ * peer. */
+static inline bool gy_schedule_sends(const struct gy_schedule *schedule, int lane)
 {
-    return plan->step[plan->lane[lane].first].kind == GY_SEND;
+    return schedule->step[schedule->lane[lane].first].kind == GY_SEND;
 }
-static inline bool gy_plan_receives(const struct gy_plan *plan, int lane)
+static inline bool gy_schedule_receives(const struct gy_schedule *schedule, int lane)
 {
-    enum gy_step_kind kind = plan->step[plan->lane[lane].first].kind;
+    enum gy_step_kind kind = schedule->step[schedule->lane[lane].first].kind;
     return kind == GY_RECV || kind == GY_RECV_REDUCE;
 }
-static inline bool gy_plan_meets(const struct gy_plan *plan, int lane, int peer)
+static inline bool gy_schedule_meets(const struct gy_schedule *schedule, int lane, int peer)
 {
-    const struct gy_lane *it = &plan->lane[lane];
+    const struct gy_lane *it = &schedule->lane[lane];
     for (int32_t s = it->first; s < it->first + it->count; s++)
-        if (plan->step[s].peer == peer)
+        if (schedule->step[s].peer == peer)
             return true;
     return false;
 }

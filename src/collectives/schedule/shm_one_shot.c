@@ -40,7 +40,7 @@ static void reduce_all(struct gy_builder *builder, int width)
         gy_step_need(gather, PUBLISH_LANE, 0, false, false);
 }
 
-static void reduce_to_root(struct gy_builder *builder, const struct gy_plan_shape *shape)
+static void reduce_to_root(struct gy_builder *builder, const struct gy_schedule_shape *shape)
 {
     if (shape->rank == shape->root) { /* the published data would have no reader */
         add_lane(builder, 0, GY_PUBLISH, 0, GY_INPUT, GY_WINDOW);
@@ -53,7 +53,7 @@ static void reduce_to_root(struct gy_builder *builder, const struct gy_plan_shap
     add_lane(builder, 1, GY_GATHER, 0, GY_INPUT, GY_OUTPUT);
 }
 
-static void broadcast(struct gy_builder *builder, const struct gy_plan_shape *shape)
+static void broadcast(struct gy_builder *builder, const struct gy_schedule_shape *shape)
 {
     bool root = shape->rank == shape->root;
     struct gy_step *publish = add_lane(builder, 0, GY_PUBLISH, root, GY_INPUT, GY_WINDOW);
@@ -68,11 +68,11 @@ static void broadcast(struct gy_builder *builder, const struct gy_plan_shape *sh
     }
 }
 
-void gy_build_shm_one_shot(struct gy_builder *builder, const struct gy_plan_shape *shape)
+void gy_build_shm_one_shot(struct gy_builder *builder, const struct gy_schedule_shape *shape)
 {
-    struct gy_plan *plan = gy_builder_plan(builder);
-    plan->blocks = 1;
-    plan->shm = plan->one_shot = true;
+    struct gy_schedule *schedule = gy_builder_schedule(builder);
+    schedule->blocks = 1;
+    schedule->shm = schedule->one_shot = true;
     if (shape->collective == GY_BROADCAST)
         broadcast(builder, shape);
     else if (shape->collective == GY_REDUCE_TO)

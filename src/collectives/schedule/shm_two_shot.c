@@ -31,7 +31,7 @@ static struct gy_step *add_lane(struct gy_builder *builder, int region_lane, enu
     return step;
 }
 
-static void reduce_slice(struct gy_builder *builder, const struct gy_plan_shape *shape, bool spread)
+static void reduce_slice(struct gy_builder *builder, const struct gy_schedule_shape *shape, bool spread)
 {
     enum { PUBLISH_LANE, GATHER_LANE, COLLECT_LANE };
     struct gy_step *publish = add_lane(builder, 0, GY_PUBLISH, 0, shape->size, GY_INPUT, GY_WINDOW);
@@ -46,7 +46,7 @@ static void reduce_slice(struct gy_builder *builder, const struct gy_plan_shape 
     gy_step_need(collect, GATHER_LANE, 0, true, false);
 }
 
-static void all_gather(struct gy_builder *builder, const struct gy_plan_shape *shape)
+static void all_gather(struct gy_builder *builder, const struct gy_schedule_shape *shape)
 {
     enum { PUBLISH_LANE, COLLECT_LANE };
     struct gy_step *publish = add_lane(builder, 0, GY_PUBLISH, shape->rank, 1, GY_INPUT, GY_WINDOW);
@@ -56,7 +56,7 @@ static void all_gather(struct gy_builder *builder, const struct gy_plan_shape *s
     add_lane(builder, -1, GY_COPY, shape->rank, 1, GY_INPUT, GY_OUTPUT);
 }
 
-static void reduce_to_root(struct gy_builder *builder, const struct gy_plan_shape *shape)
+static void reduce_to_root(struct gy_builder *builder, const struct gy_schedule_shape *shape)
 {
     enum { PUBLISH_LANE, GATHER_LANE, COLLECT_LANE };
     bool root = shape->rank == shape->root;
@@ -73,12 +73,12 @@ static void reduce_to_root(struct gy_builder *builder, const struct gy_plan_shap
     }
 }
 
-static void copy_own(struct gy_builder *builder, const struct gy_plan_shape *shape)
+static void copy_own(struct gy_builder *builder, const struct gy_schedule_shape *shape)
 {
     add_lane(builder, -1, GY_COPY, shape->rank, 1, GY_INPUT, GY_OUTPUT);
 }
 
-static void gather(struct gy_builder *builder, const struct gy_plan_shape *shape)
+static void gather(struct gy_builder *builder, const struct gy_schedule_shape *shape)
 {
     enum { PUBLISH_LANE, COLLECT_LANE };
     bool root = shape->rank == shape->root;
@@ -92,7 +92,7 @@ static void gather(struct gy_builder *builder, const struct gy_plan_shape *shape
     }
 }
 
-static void scatter(struct gy_builder *builder, const struct gy_plan_shape *shape)
+static void scatter(struct gy_builder *builder, const struct gy_schedule_shape *shape)
 {
     enum { PUBLISH_LANE, EXCHANGE_LANE };
     bool root = shape->rank == shape->root;
@@ -110,7 +110,7 @@ static void scatter(struct gy_builder *builder, const struct gy_plan_shape *shap
 
 /* In place, the block received from rank b overwrites the block sent to it, which was published before, tile by
  * tile. */
-static void all_to_all(struct gy_builder *builder, const struct gy_plan_shape *shape)
+static void all_to_all(struct gy_builder *builder, const struct gy_schedule_shape *shape)
 {
     enum { PUBLISH_LANE, EXCHANGE_LANE };
     struct gy_step *publish = add_lane(builder, 0, GY_PUBLISH, 0, shape->size, GY_INPUT, GY_WINDOW);
@@ -121,13 +121,13 @@ static void all_to_all(struct gy_builder *builder, const struct gy_plan_shape *s
     copy_own(builder, shape);
 }
 
-void gy_build_shm_two_shot(struct gy_builder *builder, const struct gy_plan_shape *shape)
+void gy_build_shm_two_shot(struct gy_builder *builder, const struct gy_schedule_shape *shape)
 {
-    struct gy_plan *plan = gy_builder_plan(builder);
+    struct gy_schedule *schedule = gy_builder_schedule(builder);
     bool whole = shape->collective == GY_ALL_GATHER || shape->collective == GY_GATHER_TO;
-    plan->blocks = shape->size;
-    plan->shm = true;
-    plan->side_by_side = whole ? 1 : shape->size - 1;
+    schedule->blocks = shape->size;
+    schedule->shm = true;
+    schedule->side_by_side = whole ? 1 : shape->size - 1;
     switch (shape->collective) {
     case GY_ALL_GATHER: all_gather(builder, shape); break;
     case GY_GATHER_TO: gather(builder, shape); break;

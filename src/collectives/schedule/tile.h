@@ -1,4 +1,4 @@
-/* The tile length of a plan over links: a pure function of values that all ranks share.
+/* The tile length of a schedule over links: a pure function of values that all ranks share.
  *
  * By default a tile is as long as a frame may be, for fewest calls. In rooted collectives each rank on the path must
  * receive a tile before it forwards it. A path of N − 1 hops takes the time of the vector plus N − 2 tiles. Tiles

@@ -65,7 +65,7 @@ static struct gy_tuned_class compare(const struct gy_tuned *tuned, struct gy_cos
     for (int a = 0; a < GY_ALGORITHMS; a++) {
         cost[a] = -1;
         it->algorithm = (enum gy_algorithm)a;
-        if (!(usable & (1u << a)) || !gy_plan_exists(it->collective, it->algorithm, tuned->ranks))
+        if (!(usable & (1u << a)) || !gy_schedule_exists(it->collective, it->algorithm, tuned->ranks))
             continue;
         it->tile = tile_of(tuned, it);
         cost[a] = gy_cost(it);

@@ -1,10 +1,10 @@
-/* The closed form: the time of all ranks, from the plans of a few of them.
+/* The closed form: the time of all ranks, from the schedules of a few of them.
  *
  *   in lockstep   every rank does the same at the same time (rings, and powers of two for the algorithms that double):
  *                     rounds · (overheads + latency + a tile's copies) + the longer of link time and thread time
  *   pipelined     trees and chains: the longest path of one tile to or from the root, then the other tiles at
  *                 the pace of the busiest rank
- *   hierarchical  the time of the plan between hosts for one slice (each host has one per rank). The first and the
+ *   hierarchical  the time of the schedule between hosts for one slice (each host has one per rank). The first and the
  *                 last lot of pieces inside a host are added, the other lots overlap with it
  *
  * The model is compared with the simulation where both exist (test `sim`), and is used alone beyond. Where they
@@ -30,30 +30,30 @@ static double bytes_of(const struct gy_cost_case *it)
     return (double)it->total * (double)it->element;
 }
 
-/* The work of one rank in a plan. */
+/* The work of one rank in a schedule. */
 struct share {
-    double sends, receives;         /* messages of the whole plan */
+    double sends, receives;         /* messages of the whole schedule */
     double sent, received, reduced; /* bytes */
-    double rounds;                  /* sequential messages of the longest lane; 0: no memory for the plan */
+    double rounds;                  /* sequential messages of the longest lane; 0: no memory for the schedule */
     double granted;                 /* steps that wait for a grant */
 };
 
 static struct share share_of(const struct gy_cost_case *it, int rank)
 {
     struct share share = {0};
-    struct gy_plan_shape shape = {
+    struct gy_schedule_shape shape = {
         .collective = it->collective, .algorithm = it->algorithm, .rank = rank, .size = it->ranks, .root = it->root};
-    struct gy_plan *plan = gy_plan_build(&shape);
-    for (int l = 0; plan && l < plan->lanes; l++) {
+    struct gy_schedule *schedule = gy_schedule_build(&shape);
+    for (int l = 0; schedule && l < schedule->lanes; l++) {
         double rounds = 0, granted = 0;
-        for (int s = 0; s < plan->lane[l].count; s++) {
-            const struct gy_step *step = &plan->step[plan->lane[l].first + s];
-            struct gy_layout layout = {.total = it->total, .blocks = plan->blocks};
+        for (int s = 0; s < schedule->lane[l].count; s++) {
+            const struct gy_step *step = &schedule->step[schedule->lane[l].first + s];
+            struct gy_layout layout = {.total = it->total, .blocks = schedule->blocks};
             size_t longest = gy_layout_longest(&layout, step->range.width);
             double tiles = (double)gy_layout_tiles(longest, it->tile) * step->rounds;
-            double bytes = bytes_of(it) * step->range.width / plan->blocks * step->rounds;
+            double bytes = bytes_of(it) * step->range.width / schedule->blocks * step->rounds;
             rounds += step->rounds;
-            granted += !gy_eager_leaves(plan, l, step->peer, longest * it->element, GY_EAGER_INTER_HOST);
+            granted += !gy_eager_leaves(schedule, l, step->peer, longest * it->element, GY_EAGER_INTER_HOST);
             share.sends += step->kind == GY_SEND ? tiles : 0;
             share.sent += step->kind == GY_SEND ? bytes : 0;
             share.receives += step->kind == GY_RECV || step->kind == GY_RECV_REDUCE ? tiles : 0;
@@ -63,7 +63,7 @@ static struct share share_of(const struct gy_cost_case *it, int rank)
         share.rounds = longer(share.rounds, rounds);
         share.granted = longer(share.granted, granted);
     }
-    gy_plan_free(plan);
+    gy_schedule_free(schedule);
     return share;
 }
 
@@ -125,18 +125,18 @@ static double in_lockstep(const struct gy_cost_case *it, const struct share *sha
 
 /* ---- trees and chains ---- */
 
-/* Counts the plan's lanes of this kind: in the first tree, and in all; the peer of a lane of the first, or −1. */
+/* Counts the schedule's lanes of this kind: in the first tree, and in all; the peer of a lane of the first, or −1. */
 static struct lanes {
     int first, all, peer;
-} lanes_of(const struct gy_plan *plan, enum gy_step_kind kind)
+} lanes_of(const struct gy_schedule *schedule, enum gy_step_kind kind)
 {
     struct lanes lanes = {.peer = -1};
-    for (int l = 0; l < plan->lanes; l++) {
-        const struct gy_step *step = &plan->step[plan->lane[l].first];
+    for (int l = 0; l < schedule->lanes; l++) {
+        const struct gy_step *step = &schedule->step[schedule->lane[l].first];
         if (step->kind != kind)
             continue;
         lanes.all++;
-        if (plan->shape.algorithm == GY_DOUBLE_TREE && plan->lane[l].channel >= 4)
+        if (schedule->shape.algorithm == GY_DOUBLE_TREE && schedule->lane[l].channel >= 4)
             continue;
         lanes.peer = step->peer;
         lanes.first++;
@@ -144,14 +144,14 @@ static struct lanes {
     return lanes;
 }
 
-static int parent_of(const struct gy_plan *plan)
+static int parent_of(const struct gy_schedule *schedule)
 {
-    return lanes_of(plan, plan->shape.collective == GY_REDUCE_TO ? GY_SEND : GY_RECV).peer;
+    return lanes_of(schedule, schedule->shape.collective == GY_REDUCE_TO ? GY_SEND : GY_RECV).peer;
 }
 
-static struct lanes children_of(const struct gy_plan *plan)
+static struct lanes children_of(const struct gy_schedule *schedule)
 {
-    return lanes_of(plan, plan->shape.collective == GY_BROADCAST ? GY_SEND : GY_RECV_REDUCE);
+    return lanes_of(schedule, schedule->shape.collective == GY_BROADCAST ? GY_SEND : GY_RECV_REDUCE);
 }
 
 /* Time of one tile between this rank and the root: at every rank on the path its children, those in the other tree
@@ -162,16 +162,16 @@ static double climb(const struct gy_cost_case *it, int rank, double tile, bool r
     double time = 0;
     int root = it->collective == GY_ALL_REDUCE ? -1 : it->root; /* a tree of all ranks has a root of its own */
     for (int steps = 0; rank != root && steps < it->ranks; steps++) {
-        struct gy_plan_shape shape = {it->collective, it->algorithm, rank, it->ranks, it->root, NULL};
-        struct gy_plan *plan = gy_plan_build(&shape);
-        int parent = plan ? parent_of(plan) : -1;
-        gy_plan_free(plan);
+        struct gy_schedule_shape shape = {it->collective, it->algorithm, rank, it->ranks, it->root, NULL};
+        struct gy_schedule *schedule = gy_schedule_build(&shape);
+        int parent = schedule ? parent_of(schedule) : -1;
+        gy_schedule_free(schedule);
         if (parent < 0)
             break;
         shape.rank = rank = parent;
-        plan = gy_plan_build(&shape);
-        struct lanes children = plan ? children_of(plan) : (struct lanes){1, 1, 0};
-        gy_plan_free(plan);
+        schedule = gy_schedule_build(&shape);
+        struct lanes children = schedule ? children_of(schedule) : (struct lanes){1, 1, 0};
+        gy_schedule_free(schedule);
         time += hop(c) + fill(c, tile, reduces) + longer(0, children.first - 1) * fill(c, tile, reduces) / 2 +
                 slowed(c, longer(1, children.all) * tile * it->ranks_per_host);
     }
@@ -240,17 +240,17 @@ static struct share heaviest(const struct gy_cost_case *it)
 /* Time through one host's regions: copies and reductions of the rank's thread, and one wait for all ranks per step. */
 static double through_regions(const struct gy_cost_case *it)
 {
-    struct gy_plan_shape shape = {.collective = it->collective, .algorithm = it->algorithm, .size = it->ranks};
-    struct gy_plan *plan = gy_plan_build(&shape);
+    struct gy_schedule_shape shape = {.collective = it->collective, .algorithm = it->algorithm, .size = it->ranks};
+    struct gy_schedule *schedule = gy_schedule_build(&shape);
     const struct gy_cluster *c = it->cluster;
-    double time = plan ? 0 : -1;
-    for (int s = 0; plan && s < plan->steps; s++) {
-        const struct gy_step *step = &plan->step[s];
-        double bytes = bytes_of(it) * step->range.width / plan->blocks;
+    double time = schedule ? 0 : -1;
+    for (int s = 0; schedule && s < schedule->steps; s++) {
+        const struct gy_step *step = &schedule->step[s];
+        double bytes = bytes_of(it) * step->range.width / schedule->blocks;
         bool reduces = step->kind == GY_GATHER;
         time += c->local_latency + (reduces ? bytes * (it->ranks - 1) / c->reduce : bytes / c->copy);
     }
-    gy_plan_free(plan);
+    gy_schedule_free(schedule);
     return time;
 }
 
@@ -304,7 +304,7 @@ static double exchange_inside(const struct gy_cost_case *it, const struct gy_clu
     return thread_time(inside, &share);
 }
 
-/* Returns the number of lots in which the outer plan's pieces move inside. */
+/* Returns the number of lots in which the outer schedule's pieces move inside. */
 static double chunks_of(const struct gy_cost_case *outside)
 {
     bool whole = outside->algorithm == GY_HALVING_DOUBLING;

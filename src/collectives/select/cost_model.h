@@ -1,5 +1,5 @@
 /* The time of a collective on a described cluster, in closed form. The selector compares it under GYRE_TUNING;
- * gyre-sim uses it where it cannot run all ranks' plans. */
+ * gyre-sim uses it where it cannot run all ranks' schedules. */
 #ifndef GY_COLLECTIVES_SELECT_COST_MODEL_H
 #define GY_COLLECTIVES_SELECT_COST_MODEL_H
 
@@ -12,7 +12,7 @@ struct gy_cost_case {
     enum gy_algorithm algorithm;
     int ranks, root;
     double ranks_per_host; /* ranks that share a host's link; the groups of hierarchical algorithms */
-    size_t total;          /* elements of the plan's vector */
+    size_t total;          /* elements of the schedule's vector */
     size_t tile;           /* elements */
     size_t element;        /* bytes */
 };

@@ -27,7 +27,7 @@ static gyre_status fail_missing(enum gy_collective collective, const char *algor
 {
     struct names names = {.length = 0};
     for (int a = 0; a < GY_ALGORITHMS; a++)
-        if (gy_plan_exists(collective, (enum gy_algorithm)a, 1))
+        if (gy_schedule_exists(collective, (enum gy_algorithm)a, 1))
             add_name(&names, (enum gy_algorithm)a);
     return gy_error_set(error, GYRE_BAD_CONFIGURATION, -1, "GYRE_ALGORITHM: %s has no algorithm %s; it has %s",
                         gy_collective_name(collective), algorithm, names.text);
@@ -58,7 +58,7 @@ static gyre_status forced(const char *setting, enum gy_collective collective, en
             return gy_error_set(error, GYRE_BAD_CONFIGURATION, -1,
                                 "GYRE_ALGORITHM: \"%s%s%s\" is not collective:algorithm, such as all_reduce:ring", item,
                                 colon ? ":" : "", colon ? colon + 1 : "");
-        if (!gy_algorithm_find(colon + 1, &algorithm) || !gy_plan_exists(which, algorithm, 1))
+        if (!gy_algorithm_find(colon + 1, &algorithm) || !gy_schedule_exists(which, algorithm, 1))
             return fail_missing(which, colon + 1, error);
         if (which == collective)
             *algorithm_p = algorithm;
@@ -268,7 +268,7 @@ static enum gy_algorithm choose_links(enum gy_collective collective, enum gy_ope
     return bytes >= (size_t)size * LONG_PIECE ? GY_RING : GY_HALVING_DOUBLING;
 }
 
-/* Several hosts, more than one rank on some. A hierarchical plan sends 2(G − 1) vectors between hosts instead of up
+/* Several hosts, more than one rank on some. A hierarchical schedule sends 2(G − 1) vectors between hosts instead of up
  * to 2(N − 1), in fewer sequential messages. GY_ALGORITHMS: no gain. */
 static enum gy_algorithm choose_groups(const struct gy_grouping *grouping, enum gy_collective collective, size_t bytes)
 {
@@ -280,7 +280,7 @@ static enum gy_algorithm choose_groups(const struct gy_grouping *grouping, enum 
     case GY_ALL_REDUCE:
         if (bytes <= SHORT_VECTOR)
             return GY_ALGORITHMS;
-        /* Two groups exchange the same bytes by either plan; a ring's lots, one after another, took a third longer
+        /* Two groups exchange the same bytes by either schedule; a ring's lots, one after another, took a third longer
          * over slow links. */
         if (grouping->groups == 2 && bytes < 2 * LONG_CHAIN)
             return GY_HIERARCHICAL_HALVING;
@@ -354,7 +354,7 @@ static bool usable(const struct gyre_comm *comm, enum gy_collective collective, 
     bool shm = algorithm == GY_SHM_ONE_SHOT || algorithm == GY_SHM_TWO_SHOT;
     if (gy_is_hierarchical(algorithm) && !comm->grouping.of)
         return false;
-    return gy_plan_exists(collective, algorithm, comm->size) && (!shm || comm->region >= 0);
+    return gy_schedule_exists(collective, algorithm, comm->size) && (!shm || comm->region >= 0);
 }
 
 static const char *const orders[] = {[GY_ORDER_ANY] = "",

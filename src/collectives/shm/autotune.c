@@ -10,11 +10,11 @@
 
 _Static_assert(GY_COLLECTIVES <= GY_TUNER_KINDS && GY_TUNER_OCTAVES * 2 <= 32 && GY_TUNER_VARIANTS <= 4,
                "two bits each");
-_Static_assert(GY_TUNE_DECISIONS == GY_TUNER_QUESTIONS, "a word each");
+_Static_assert(GY_TUNE_DECISIONS == GY_TUNER_DECISIONS, "a word each");
 
 static const struct {
-    int tuner, least; /* number of variants; the first octave ends at 2 * 2^least bytes */
-} questions[GY_TUNE_DECISIONS] = {
+    int variants, least; /* number of variants; the first octave ends at 2 * 2^least bytes */
+} decisions[GY_TUNE_DECISIONS] = {
     [GY_TUNE_INPUT] = {4, 13},   /* 8 KiB */
     [GY_TUNE_PUBLISH] = {3, 12}, /* 4 KiB */
     [GY_TUNE_OUTPUT] = {2, 20},  /* 1 MiB */
@@ -67,18 +67,18 @@ static const struct terms *terms_of(size_t bytes)
  * ranks. */
 static bool is_watched(const struct gy_tuner_entry *choice, size_t bytes)
 {
-    if (!choice->judged || choice->oversubscribed || bytes < choice->bytes / 2 || bytes / 2 > choice->bytes)
+    if (!choice->decided || choice->oversubscribed || bytes < choice->bytes / 2 || bytes / 2 > choice->bytes)
         return false;
     return bytes >= LONG_BYTES || choice->calls % WATCHED_EACH == 0;
 }
 
 static void begin_trial(struct gy_tuner_entry *choice, size_t bytes)
 {
-    choice->trial = true;
+    choice->measuring = true;
     choice->late = 0;
     choice->bytes = bytes;
     choice->others = 0;
-    choice->skipped = choice->judged || bytes < LONG_BYTES ? 0 : choice->behind;
+    choice->skipped = choice->decided || bytes < LONG_BYTES ? 0 : choice->behind;
     choice->tried = choice->used;
     for (int w = 0; w < GY_TUNER_VARIANTS; w++) {
         choice->seen[w] = 0;
@@ -89,7 +89,7 @@ static void begin_trial(struct gy_tuner_entry *choice, size_t bytes)
 bool gy_tuner_should_measure(struct gy_tuner_entry *choice, size_t bytes)
 {
     uint32_t pause = choice->pause ? choice->pause : terms_of(bytes)->first;
-    if (choice->trial)
+    if (choice->measuring)
         return true;
     if (++choice->calls <= pause)
         return is_watched(choice, bytes);
@@ -98,10 +98,10 @@ bool gy_tuner_should_measure(struct gy_tuner_entry *choice, size_t bytes)
     return true;
 }
 
-static void end_trial(struct gy_tuner_entry *choice)
+static void end_phase(struct gy_tuner_entry *choice)
 {
     choice->calls = 0;
-    choice->trial = false;
+    choice->measuring = false;
 }
 
 static bool is_skipped(const struct gy_tuner_entry *choice, int w)
@@ -110,11 +110,11 @@ static bool is_skipped(const struct gy_tuner_entry *choice, int w)
 }
 
 /* Returns the pause in calls of the variant in use. */
-static uint32_t pause_after(const struct gy_tuner_entry *choice, int tuner)
+static uint32_t pause_after(const struct gy_tuner_entry *choice, int variants)
 {
     const struct terms *terms = terms_of(choice->bytes);
     uint64_t used = (uint64_t)choice->least[choice->used] + 1 /* the clock may read 0 */, lost = 0;
-    for (int w = 0; w < tuner; w++)
+    for (int w = 0; w < variants; w++)
         lost += choice->least[w] > used ? (choice->least[w] - used) * choice->seen[w] : 0;
     uint64_t pause = lost * COST / used;
     return pause < terms->pause ? terms->pause : pause > terms->long_pause ? terms->long_pause : (uint32_t)pause;
@@ -130,42 +130,42 @@ static bool exceeds(uint32_t time, const struct gy_tuner_entry *choice, uint64_t
 }
 
 /* Ends a phase. The variant in use is never far behind: otherwise the fastest replaces it. */
-static void judge(struct gy_tuner_entry *choice, int tuner)
+static void choose_variant(struct gy_tuner_entry *choice, int variants)
 {
     int quickest = choice->used;
-    for (int w = 0; w < tuner; w++)
+    for (int w = 0; w < variants; w++)
         quickest = choice->least[w] < choice->least[quickest] ? w : quickest;
     uint64_t percent = choice->oversubscribed ? CLEARLY_PERCENT : BETTER_PERCENT;
     if ((uint64_t)choice->least[quickest] * 100 < (uint64_t)choice->least[choice->used] * percent)
         choice->used = (uint8_t)quickest;
     choice->behind = 0;
-    for (int w = 0; w < tuner; w++)
+    for (int w = 0; w < variants; w++)
         choice->behind |= (uint8_t)(exceeds(choice->least[w], choice, BEHIND_PERCENT) << w);
-    choice->pause = choice->skipped ? terms_of(choice->bytes)->pause : pause_after(choice, tuner);
-    choice->judged = true;
-    end_trial(choice);
+    choice->pause = choice->skipped ? terms_of(choice->bytes)->pause : pause_after(choice, variants);
+    choice->decided = true;
+    end_phase(choice);
 }
 
-/* Moves on to the next of `tuner` variants. The one in use was the first. */
-static void try_next(struct gy_tuner_entry *choice, int tuner)
+/* Moves on to the next of `variants` variants. The one in use was the first. */
+static void try_next(struct gy_tuner_entry *choice, int variants)
 {
     do
-        choice->tried = (uint8_t)((choice->tried + 1) % tuner);
+        choice->tried = (uint8_t)((choice->tried + 1) % variants);
     while (is_skipped(choice, choice->tried));
     if (choice->tried == choice->used)
-        judge(choice, tuner);
+        choose_variant(choice, variants);
 }
 
 static int now(const struct gy_tuner_entry *choice)
 {
-    return choice->trial ? choice->tried : choice->used;
+    return choice->measuring ? choice->tried : choice->used;
 }
 
 int gy_tuner_discard(struct gy_tuner_entry *choice)
 {
-    if (choice->trial && ++choice->others > terms_of(choice->bytes)->others) {
+    if (choice->measuring && ++choice->others > terms_of(choice->bytes)->others) {
         choice->pause = terms_of(choice->bytes)->long_pause;
-        end_trial(choice);
+        end_phase(choice);
     }
     return now(choice);
 }
@@ -212,15 +212,15 @@ static bool is_hopeless(const struct gy_tuner_entry *choice, const struct terms 
     return choice->seen[went] >= COLD_CALLS && exceeds(time, choice, COLD_PERCENT);
 }
 
-int gy_tuner_record(struct gy_tuner_entry *choice, int tuner, size_t bytes, int went, int64_t ns)
+int gy_tuner_record(struct gy_tuner_entry *choice, int variants, size_t bytes, int went, int64_t ns)
 {
     uint32_t time = ns < 0 || ns > UINT32_MAX ? UINT32_MAX : (uint32_t)ns;
     const struct terms *terms = terms_of(choice->bytes);
-    if (!choice->trial) {
+    if (!choice->measuring) {
         watch(choice, bytes, went, time);
     } else if (bytes != choice->bytes) {
         if (++choice->others > terms->others)
-            end_trial(choice);
+            end_phase(choice);
     } else if (went != choice->tried) {
         return gy_tuner_discard(choice);
     } else {
@@ -228,19 +228,19 @@ int gy_tuner_record(struct gy_tuner_entry *choice, int tuner, size_t bytes, int 
         if (choice->seen[went]++ >= terms->left_out || hopeless)
             count_call(choice, went, choice->seen[went] - 1 - terms->left_out, time);
         if (choice->seen[went] == terms->samples || hopeless)
-            try_next(choice, tuner);
+            try_next(choice, variants);
     }
     return now(choice);
 }
 
 /* Returns the nearest octave with an outcome, the shorter of two; -1: none. */
-static int nearest_judged(const struct gy_tuner_entry *octaves, int octave)
+static int nearest_decided(const struct gy_tuner_entry *octaves, int octave)
 {
-    for (int far = 0; far < GY_TUNER_OCTAVES; far++) {
-        if (octave - far >= 0 && octaves[octave - far].judged)
-            return octave - far;
-        if (octave + far < GY_TUNER_OCTAVES && octaves[octave + far].judged)
-            return octave + far;
+    for (int distance = 0; distance < GY_TUNER_OCTAVES; distance++) {
+        if (octave - distance >= 0 && octaves[octave - distance].decided)
+            return octave - distance;
+        if (octave + distance < GY_TUNER_OCTAVES && octaves[octave + distance].decided)
+            return octave + distance;
     }
     return -1;
 }
@@ -248,8 +248,8 @@ static int nearest_judged(const struct gy_tuner_entry *octaves, int octave)
 void gy_tuner_spread(struct gy_tuner_entry *octaves)
 {
     for (int o = 0; o < GY_TUNER_OCTAVES; o++) {
-        int from = nearest_judged(octaves, o);
-        if (from < 0 || octaves[o].trial)
+        int from = nearest_decided(octaves, o);
+        if (from < 0 || octaves[o].measuring)
             continue;
         octaves[o].used = octaves[from].used;
         octaves[o].behind = abs(o - from) <= NEIGHBOURS ? octaves[from].behind : 0;
@@ -259,7 +259,7 @@ void gy_tuner_spread(struct gy_tuner_entry *octaves)
 static int octave_of(enum gy_tune_decision decision, size_t bytes)
 {
     int octave = 0;
-    while (octave < GY_TUNER_OCTAVES - 1 && bytes > (size_t)2 << (questions[decision].least + octave))
+    while (octave < GY_TUNER_OCTAVES - 1 && bytes > (size_t)2 << (decisions[decision].least + octave))
         octave++;
     return octave;
 }
@@ -272,7 +272,7 @@ struct asked {
     bool told; /* true: the sender's entry shows the variant; false: the outcome does */
 };
 
-static int judge_of(const struct gyre_comm *comm, const struct asked *it)
+static int arbiter_of(const struct gyre_comm *comm, const struct asked *it)
 {
     switch (it->collective) {
     case GY_BROADCAST:
@@ -288,25 +288,25 @@ static int source_of(const struct gyre_comm *comm, const struct asked *it)
 {
     if (it->collective == GY_BROADCAST || it->collective == GY_SCATTER_FROM)
         return it->root;
-    return (judge_of(comm, it) + 1) % comm->size;
+    return (arbiter_of(comm, it) + 1) % comm->size;
 }
 
 /* If ranks share cores, write-prefetched slots are not tried: they have not been measured there. */
-static int ways_of(const struct gyre_comm *comm, enum gy_tune_decision decision)
+static int variants_of(const struct gyre_comm *comm, enum gy_tune_decision decision)
 {
-    int all = questions[decision].tuner;
+    int all = decisions[decision].variants;
     return comm->ctx->oversubscribed && decision == GY_TUNE_PUBLISH ? all - 1 : all;
 }
 
-static int verdict_of(const struct gyre_comm *comm, enum gy_tune_decision decision, const struct asked *it)
+static int outcome_of(const struct gyre_comm *comm, enum gy_tune_decision decision, const struct asked *it)
 {
-    const _Atomic uint32_t *verdict = &comm->control[judge_of(comm, it)]->choice[decision][it->collective];
-    return (int)(atomic_load_explicit(verdict, memory_order_relaxed) >> (2 * octave_of(decision, it->bytes)) & 3);
+    const _Atomic uint32_t *outcome = &comm->control[arbiter_of(comm, it)]->choice[decision][it->collective];
+    return (int)(atomic_load_explicit(outcome, memory_order_relaxed) >> (2 * octave_of(decision, it->bytes)) & 3);
 }
 
 /* Returns the entry of an octave. The octaves are allocated at the first decision, since a communicator that is used
  * little needs few of them. NULL: out of memory; the call is then not counted. */
-static struct gy_tuner_entry *way_of(struct gyre_comm *comm, enum gy_tune_decision decision, const struct asked *it)
+static struct gy_tuner_entry *entry_of(struct gyre_comm *comm, enum gy_tune_decision decision, const struct asked *it)
 {
     struct gy_tuner_entry **octaves = &comm->tuner.choice[decision][it->collective];
     if (!*octaves)
@@ -319,9 +319,9 @@ static int ask(struct gyre_comm *comm, enum gy_tune_decision decision, const str
 {
     if (comm->size < 2)
         return 0;
-    int judge = judge_of(comm, it), now = verdict_of(comm, decision, it);
-    if (judge == comm->rank && comm->tuner.asks && !comm->tuner.measured) {
-        struct gy_tuner_entry *choice = way_of(comm, decision, it);
+    int arbiter = arbiter_of(comm, it), now = outcome_of(comm, decision, it);
+    if (arbiter == comm->rank && comm->tuner.counts && !comm->tuner.measured) {
+        struct gy_tuner_entry *choice = entry_of(comm, decision, it);
         if (!choice)
             return now;
         choice->oversubscribed = comm->ctx->oversubscribed;
@@ -340,7 +340,7 @@ static int ask(struct gyre_comm *comm, enum gy_tune_decision decision, const str
 
 static struct asked asked_of(const struct gyre_request *r, size_t bytes, bool told)
 {
-    const struct gy_plan_shape *shape = &r->plan->shape;
+    const struct gy_schedule_shape *shape = &r->schedule->shape;
     return (struct asked){.collective = shape->collective, .root = shape->root, .bytes = bytes, .told = told};
 }
 
@@ -363,7 +363,7 @@ enum gy_shm_variant gy_tuner_input(struct gyre_request *r, bool mapped)
 enum gy_shm_variant gy_tuner_rooted(struct gyre_comm *comm, const struct gy_call *call, size_t bytes, bool open)
 {
     const struct asked it = {.collective = call->collective, .root = call->root, .bytes = bytes, .told = true};
-    if (open && verdict_of(comm, GY_TUNE_INPUT, &it) == GY_SHM_MAP)
+    if (open && outcome_of(comm, GY_TUNE_INPUT, &it) == GY_SHM_MAP)
         return GY_SHM_MAP;
     comm->tuner.mapped = false;
     int choice = open ? ask(comm, GY_TUNE_INPUT, &it) : GY_SHM_SLOT + ask(comm, GY_TUNE_PUBLISH, &it);
@@ -394,7 +394,7 @@ bool gy_tuner_streams(struct gyre_request *r, size_t bytes)
 
 void gy_tuner_begin(struct gyre_comm *comm)
 {
-    comm->tuner.asks = !comm->ctx->active_first;
+    comm->tuner.counts = !comm->ctx->active_first;
     comm->tuner.measured = NULL;
 }
 
@@ -420,24 +420,24 @@ static int has_come(const struct gyre_comm *comm)
 void gy_tuner_end(struct gyre_comm *comm, bool succeeded)
 {
     struct gy_tuner *tuner = &comm->tuner;
-    tuner->asks = false;
+    tuner->counts = false;
     if (!tuner->measured || !succeeded)
         return;
     int64_t took = gy_now() - tuner->began;
     int went = tuner->went >= 0 ? tuner->went : has_come(comm);
     if (went >= 0)
-        gy_tuner_record(tuner->measured, ways_of(comm, tuner->decision), tuner->bytes, went, took);
+        gy_tuner_record(tuner->measured, variants_of(comm, tuner->decision), tuner->bytes, went, took);
     else
         gy_tuner_discard(tuner->measured);
     struct gy_tuner_entry *octaves = tuner->choice[tuner->decision][tuner->collective];
-    if (!tuner->measured->trial)
+    if (!tuner->measured->measuring)
         gy_tuner_spread(octaves);
-    uint32_t verdict = 0;
+    uint32_t outcome = 0;
     for (int o = 0; o < GY_TUNER_OCTAVES; o++)
-        verdict |= (uint32_t)now(&octaves[o]) << (2 * o);
+        outcome |= (uint32_t)now(&octaves[o]) << (2 * o);
     _Atomic uint32_t *shown = &comm->control[comm->rank]->choice[tuner->decision][tuner->collective];
-    if (verdict != atomic_load_explicit(shown, memory_order_relaxed))
-        atomic_store_explicit(shown, verdict, memory_order_relaxed);
+    if (outcome != atomic_load_explicit(shown, memory_order_relaxed))
+        atomic_store_explicit(shown, outcome, memory_order_relaxed);
 }
 
 void gy_tuner_free(struct gyre_comm *comm)

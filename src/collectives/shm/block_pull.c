@@ -19,7 +19,7 @@ struct block {
 
 static bool is_in_place(const struct gyre_request *r)
 {
-    return r->plan->shape.collective == GY_ALL_TO_ALL && r->input == r->output;
+    return r->schedule->shape.collective == GY_ALL_TO_ALL && r->input == r->output;
 }
 
 void gy_block_pull_begin(struct gyre_request *r)

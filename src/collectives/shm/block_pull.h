@@ -1,7 +1,7 @@
 /* Blocks that are only moved, pulled in one piece from the ranks that expose their input (zero_copy.h): the reader
  * needs neither slots nor tiles.
  *
- *   by the plan   tile t of every rank's block, when the counters of all ranks say that tile t is there
+ *   by the schedule   tile t of every rank's block, when the counters of all ranks say that tile t is there
  *   here          the block of one rank after the other, as they arrive; when all are here, the lane counts its last
  *                 iteration at once
  *
@@ -10,7 +10,7 @@
  *
  * The argument is that of exposed buffers. An input is ready before its rank publishes its entry, and belongs to its
  * caller again only when every counter of every rank has reached the end. No other rank may use this rank's output
- * meanwhile. So an in-place all_to_all, whose input others still read from here tile by tile, uses the plan. */
+ * meanwhile. So an in-place all_to_all, whose input others still read from here tile by tile, uses the schedule. */
 #ifndef GY_COLLECTIVES_SHM_BLOCK_PULL_H
 #define GY_COLLECTIVES_SHM_BLOCK_PULL_H
 

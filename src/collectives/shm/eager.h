@@ -6,7 +6,7 @@
  *   rank 1   line[k mod 2A]:  | k | shape | payload |  (or vector)      then reads what it needs, in rank order
  *
  * Up to GY_REGION_INLINE bytes lie beside the flag, up to GY_REGION_VECTOR in a place behind. The result has the
- * bits of the direct plans: operands are combined in rank order, or in the canonical tree.
+ * bits of the direct schedules: operands are combined in rank order, or in the canonical tree.
  *
  * If ranks share cores, a rank waits only for those whose data it reads, and in a barrier for all ranks. The root of
  * a broadcast continues when it has published its vector, and so do the senders of a reduction to a root. So a rank

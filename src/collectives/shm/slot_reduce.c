@@ -137,7 +137,7 @@ static bool first_of_many(const struct gyre_request *r, int l, const struct gy_l
 /* Reads several tiles of every slice. */
 static bool gather_all(struct gyre_request *r, const struct gy_step *step, int l)
 {
-    for (int32_t b = 0; b < r->plan->blocks; b++) {
+    for (int32_t b = 0; b < r->schedule->blocks; b++) {
         struct gy_piece piece;
         struct operands it; /* filled up to the number of ranks */
         if (!first_of_many(r, l, &r->in, b, &piece) || piece.count == 0)
@@ -168,7 +168,7 @@ bool gy_slot_gather(struct gyre_request *r, const struct gy_step *step, int l, u
 
 bool gy_slot_gather_whole(struct gyre_request *r, int l)
 {
-    const struct gy_step *step = &r->plan->step[r->plan->lane[l].first];
+    const struct gy_step *step = &r->schedule->step[r->schedule->lane[l].first];
     struct operands it; /* filled up to the number of ranks */
     find_operands(r, step, step->range.lo, 0, 0, &it);
     if (it.fars > 0)

@@ -70,15 +70,15 @@ void gy_slot_wake(const struct gyre_comm *comm)
  * so that one travels while the other is made. In a reduction all ranks make tiles while all wait, and halves are of
  * no use. Between two ranks a reduction uses as many tiles as there are slots, which keeps the slots in the cores'
  * own caches; one rank then reads tiles while the other goes on publishing. */
-size_t gy_slot_tile(const struct gyre_comm *comm, const struct gy_plan *plan, size_t block, size_t element)
+size_t gy_slot_tile(const struct gyre_comm *comm, const struct gy_schedule *schedule, size_t block, size_t element)
 {
-    enum gy_collective collective = plan->shape.collective;
+    enum gy_collective collective = schedule->shape.collective;
     size_t slot = gy_segment_region_bytes(comm->ctx->segment) / (2 * GY_REGION_SLOTS);
-    size_t most = plan->side_by_side > 1 ? slot / (size_t)plan->side_by_side : slot;
+    size_t most = schedule->side_by_side > 1 ? slot / (size_t)schedule->side_by_side : slot;
     size_t least = gy_max_size(block / 2, most / 2);
     if (collective == GY_ALL_REDUCE || collective == GY_REDUCE_SCATTER)
         least = comm->size > 2 ? most : gy_max_size(block / GY_REGION_SLOTS, GY_TILE_LEAST);
-    else if (gy_has_root(collective) && plan->one_shot && comm->size == 2 && !comm->ctx->oversubscribed)
+    else if (gy_has_root(collective) && schedule->one_shot && comm->size == 2 && !comm->ctx->oversubscribed)
         least = gy_max_size(block / GY_REGION_SLOTS, GY_TILE_ROOTED);
     size_t bytes = gy_min_size(gy_min_size(most, GY_TILE_MOST), least);
     bytes = bytes >= 128 ? bytes & ~(size_t)63 : bytes;
@@ -108,12 +108,12 @@ static bool verify_everyone(struct gyre_request *r)
  * tuner decides, too: non-temporal stores are a fifth faster on one machine and a tenth slower on another. */
 static bool outgrows(struct gyre_request *r)
 {
-    const struct gy_plan *plan = r->plan;
-    enum gy_collective collective = plan->shape.collective;
+    const struct gy_schedule *schedule = r->schedule;
+    enum gy_collective collective = schedule->shape.collective;
     bool reduces = collective == GY_ALL_REDUCE || collective == GY_REDUCE_SCATTER || collective == GY_REDUCE_TO;
     bool exchanges = collective == GY_ALL_TO_ALL && r->comm->ctx->oversubscribed;
-    size_t begin = gy_layout_start(&r->out, plan->output_lo);
-    size_t end = gy_layout_start(&r->out, plan->output_lo + plan->output_blocks);
+    size_t begin = gy_layout_start(&r->out, schedule->output_lo);
+    size_t end = gy_layout_start(&r->out, schedule->output_lo + schedule->output_blocks);
     size_t bytes = (end - begin) * r->element, input = r->input == r->output ? 0 : r->in.total * r->element;
     size_t all = (bytes + input) * (size_t)r->comm->size, cache = gy_topology_last_cache();
     if (exchanges && cache > 0 && all > cache)
@@ -129,8 +129,8 @@ static bool outgrows(struct gyre_request *r)
  * nothing by it. A rank with a core of its own has no wait to fill. */
 static bool exchanges_in_one_pass(const struct gyre_request *r)
 {
-    return r->plan->shape.collective == GY_ALL_TO_ALL && r->comm->ctx->oversubscribed && r->stream && !r->offer.input &&
-           !r->offer.peer_input;
+    return r->schedule->shape.collective == GY_ALL_TO_ALL && r->comm->ctx->oversubscribed && r->stream &&
+           !r->offer.input && !r->offer.peer_input;
 }
 
 gyre_status gy_slot_begin(struct gyre_request *r)
@@ -189,10 +189,10 @@ bool gy_slot_everyone(struct gyre_request *r, int l, const struct gy_step *step,
  * single one. */
 static int reader_of(const struct gyre_request *r, const struct gy_step *step, int32_t b)
 {
-    enum gy_collective collective = r->plan->shape.collective;
+    enum gy_collective collective = r->schedule->shape.collective;
     if (step->range.width > 1)
         return b;
-    return collective == GY_REDUCE_TO || collective == GY_GATHER_TO ? r->plan->shape.root : -1;
+    return collective == GY_REDUCE_TO || collective == GY_GATHER_TO ? r->schedule->shape.root : -1;
 }
 
 static bool goes_past(const struct gyre_request *r, const struct gy_step *step, int32_t b)
@@ -206,10 +206,10 @@ static bool goes_past(const struct gyre_request *r, const struct gy_step *step, 
 bool gy_slot_keeps_own(const struct gyre_request *r)
 {
     int rank = r->comm->rank;
-    enum gy_collective collective = r->plan->shape.collective;
+    enum gy_collective collective = r->schedule->shape.collective;
     bool gathers = collective == GY_ALL_GATHER && (r->offer.nontemporal || r->offer.claimed),
          exchanges = collective == GY_ALL_TO_ALL && r->comm->size == 2 && r->offer.nontemporal;
-    return r->plan->shm && (gathers || exchanges) && !r->offer.input && !r->offer.peer_input &&
+    return r->schedule->shm && (gathers || exchanges) && !r->offer.input && !r->offer.peer_input &&
            gy_operand_at(r, GY_INPUT, rank, gy_layout_start(&r->in, rank)) !=
                gy_operand_at(r, GY_OUTPUT, rank, gy_layout_start(&r->out, rank));
 }
@@ -284,15 +284,16 @@ static void publish(struct gyre_request *r, const struct gy_step *step, int l)
 
 const unsigned char *gy_slot_published(const struct gyre_request *r, int p, int32_t b, uint64_t iteration)
 {
-    size_t place = r->plan->blocks == 1 ? 0 : (size_t)(b < p ? b : b - 1) * r->tile * r->element;
+    size_t place = r->schedule->blocks == 1 ? 0 : (size_t)(b < p ? b : b - 1) * r->tile * r->element;
     return gy_slot_of(r->comm, p, GY_WINDOW, iteration) + place;
 }
 
 bool gy_slot_claims(const struct gyre_request *r, const struct gy_step *step)
 {
-    enum gy_collective collective = r->plan->shape.collective;
-    bool alone = r->comm->size == 2 || step->kind == GY_EXCHANGE || (step->kind == GY_GATHER && !r->plan->one_shot) ||
-                 collective == GY_REDUCE_TO || collective == GY_GATHER_TO;
+    enum gy_collective collective = r->schedule->shape.collective;
+    bool alone = r->comm->size == 2 || step->kind == GY_EXCHANGE ||
+                 (step->kind == GY_GATHER && !r->schedule->one_shot) || collective == GY_REDUCE_TO ||
+                 collective == GY_GATHER_TO;
     return r->claims && alone;
 }
 
@@ -344,7 +345,7 @@ static bool collect(struct gyre_request *r, const struct gy_step *step, int l, u
     if (step->src == GY_RESULT && (r->offer.output || gy_mapped_takes_all(r))) /* it is in its place already */
         return true;
     int32_t first = step->peer >= 0 ? step->range.lo : 0;
-    int32_t end = step->peer >= 0 ? step->range.lo + step->range.width : r->plan->blocks;
+    int32_t end = step->peer >= 0 ? step->range.lo + step->range.width : r->schedule->blocks;
     for (int32_t b = first; b < end && step->range.width > 0; b++) {
         int from = step->peer >= 0 ? step->peer : b;
         if (from == r->comm->rank || gy_block_pull_has(r, from))
@@ -360,7 +361,7 @@ static bool collect(struct gyre_request *r, const struct gy_step *step, int l, u
  * read tile t - GY_REGION_LEAD. If all ranks do so, the slot is free. */
 #define GY_REGION_LEAD (GY_REGION_SLOTS / 2)
 
-enum { PUBLISH_LANE, EXCHANGE_LANE }; /* of the plan of an all_to_all */
+enum { PUBLISH_LANE, EXCHANGE_LANE }; /* of the schedule of an all_to_all */
 
 bool gy_slot_follows(const struct gyre_request *r, const struct gy_step *step)
 {
@@ -374,7 +375,7 @@ bool gy_slot_follows(const struct gyre_request *r, const struct gy_step *step)
 static const struct gy_step *left_to_show(struct gyre_request *r)
 {
     const struct gy_lane_state *lane = &r->lane[PUBLISH_LANE];
-    const struct gy_step *step = &r->plan->step[lane->step];
+    const struct gy_step *step = &r->schedule->step[lane->step];
     bool left = r->one_pass && !lane->exhausted && gy_slot_follows(r, step);
     return left && gy_needs_met(r, PUBLISH_LANE, step, lane->lane_round, lane->tile) ? step : NULL;
 }
@@ -423,7 +424,7 @@ static bool exchange(struct gyre_request *r, const struct gy_step *step, int l, 
 
 static void announce(struct gyre_request *r, int l)
 {
-    int shared = r->plan->lane[l].region_lane;
+    int shared = r->schedule->lane[l].region_lane;
     struct gy_region_control *mine = r->comm->control[r->comm->rank];
     uint64_t after = r->region_base + r->lane[l].iteration + 1;
     if (shared < 0)
@@ -435,7 +436,7 @@ static void announce(struct gyre_request *r, int l)
 bool gy_slot_step(struct gyre_request *r, int l)
 {
     struct gy_lane_state *lane = &r->lane[l], *led = &r->lane[PUBLISH_LANE];
-    const struct gy_step *step = &r->plan->step[lane->step], *shows = NULL;
+    const struct gy_step *step = &r->schedule->step[lane->step], *shows = NULL;
     uint64_t iteration = r->region_base + lane->iteration;
     bool moved = true;
     switch (step->kind) {
@@ -454,7 +455,7 @@ bool gy_slot_step(struct gyre_request *r, int l)
         gy_lane_done(led, led->lane_round, led->tile, led->tiles);
         gy_lane_next(r, PUBLISH_LANE);
     }
-    if (r->plan->lane[l].region_lane >= 0)
+    if (r->schedule->lane[l].region_lane >= 0)
         gy_slot_wake(r->comm);
     return true;
 }

@@ -16,7 +16,7 @@ bool gy_slot_everyone(struct gyre_request *request, int lane, const struct gy_st
 bool gy_slot_follows(const struct gyre_request *request, const struct gy_step *step);
 /* Runs one iteration. Returns false if its source has been withdrawn, which precedes the world's failure. */
 bool gy_slot_step(struct gyre_request *request, int lane);
-/* Runs all that a lane of the plan gathers at once: no rank whose operand it reads has used slots. Returns false
+/* Runs all that a lane of the schedule gathers at once: no rank whose operand it reads has used slots. Returns false
  * likewise. */
 bool gy_slot_gather_whole(struct gyre_request *request, int lane);
 /* Returns true if all lanes have finished here; false while peers still read what this rank exposed. */
@@ -24,7 +24,7 @@ bool gy_slot_end(struct gyre_request *request);
 /* The value of a rank's counters at the end of the operation, which has begun here. */
 uint64_t gy_slot_after(const struct gyre_request *request);
 /* Elements of a tile for a block of `block` bytes. */
-size_t gy_slot_tile(const struct gyre_comm *comm, const struct gy_plan *plan, size_t block, size_t element);
+size_t gy_slot_tile(const struct gyre_comm *comm, const struct gy_schedule *schedule, size_t block, size_t element);
 /* Rings the doorbells of sleeping ranks. Call after the store for which they wait. */
 void gy_slot_wake(const struct gyre_comm *comm);
 

@@ -45,14 +45,16 @@ static bool alone(const struct gyre_comm *comm)
 
 static size_t input_elements(const struct gyre_request *r)
 {
-    const struct gy_plan *plan = r->plan;
-    return gy_layout_start(&r->in, plan->input_lo + plan->input_blocks) - gy_layout_start(&r->in, plan->input_lo);
+    const struct gy_schedule *schedule = r->schedule;
+    return gy_layout_start(&r->in, schedule->input_lo + schedule->input_blocks) -
+           gy_layout_start(&r->in, schedule->input_lo);
 }
 
-/* What a plan publishes for all ranks at once is too short to be exposed, except for what a root sends or receives. */
-static bool offers(const struct gy_plan *plan)
+/* What a schedule publishes for all ranks at once is too short to be exposed, except for what a root sends or
+ * receives. */
+static bool offers(const struct gy_schedule *schedule)
 {
-    return plan->shm && (plan->side_by_side > 0 || gy_has_root(plan->shape.collective));
+    return schedule->shm && (schedule->side_by_side > 0 || gy_has_root(schedule->shape.collective));
 }
 
 /* True if sender and receivers should split the copy (long broadcast, two-rank reduce) instead of the receivers
@@ -60,16 +62,16 @@ static bool offers(const struct gy_plan *plan)
 static bool is_shared_work(const struct gyre_request *r)
 {
     size_t bytes = r->in.total * r->element;
-    if (!r->plan->one_shot)
+    if (!r->schedule->one_shot)
         return false;
-    return r->plan->shape.collective == GY_BROADCAST ? bytes > GY_ALONE_BROADCAST
-                                                     : r->comm->size == 2 && bytes > GY_ALONE_REDUCED;
+    return r->schedule->shape.collective == GY_BROADCAST ? bytes > GY_ALONE_BROADCAST
+                                                         : r->comm->size == 2 && bytes > GY_ALONE_REDUCED;
 }
 
 /* Bytes of a vector from which on exposing pays. */
 static size_t least_of(const struct gyre_request *r)
 {
-    return r->plan->one_shot && !r->comm->ctx->oversubscribed ? GY_ROOTED_LEAST : GY_OFFER_LEAST;
+    return r->schedule->one_shot && !r->comm->ctx->oversubscribed ? GY_ROOTED_LEAST : GY_OFFER_LEAST;
 }
 
 /* True if operands of a reduction may better be read through the kernel than copied by their ranks. */
@@ -81,7 +83,7 @@ static bool worth_reducing(const struct gyre_request *r, size_t bytes)
 /* True if every rank may better read all operands. In place, one rank overwrites what another one has still to read. */
 static bool worth_reducing_all(const struct gyre_request *r)
 {
-    return r->comm->size <= GY_PEER_MEMORY_ALL_RANKS && !r->plan->one_shot && r->input != r->output &&
+    return r->comm->size <= GY_PEER_MEMORY_ALL_RANKS && !r->schedule->one_shot && r->input != r->output &&
            !r->staged.memory;
 }
 
@@ -90,18 +92,18 @@ static bool worth_reducing_all(const struct gyre_request *r)
  * the copies of other ranks fill idle time. */
 static bool worth_fetching(const struct gyre_request *r)
 {
-    const struct gy_plan *plan = r->plan;
+    const struct gy_schedule *schedule = r->schedule;
     size_t bytes = r->in.total * r->element, block = bytes / (size_t)r->comm->size;
     if (r->comm->ctx->oversubscribed)
         return false;
-    switch (plan->shape.collective) {
+    switch (schedule->shape.collective) {
     case GY_BROADCAST: return bytes >= least_of(r);
     case GY_ALL_GATHER:
     case GY_GATHER_TO:
     case GY_SCATTER_FROM:
     case GY_ALL_TO_ALL: return block >= GY_PEER_MEMORY_LEAST;
     case GY_REDUCE_SCATTER: return worth_reducing(r, block);
-    case GY_REDUCE_TO: return worth_reducing(r, plan->one_shot ? bytes : block);
+    case GY_REDUCE_TO: return worth_reducing(r, schedule->one_shot ? bytes : block);
     case GY_ALL_REDUCE: return worth_reducing_all(r);
     default: return false;
     }
@@ -149,17 +151,18 @@ static void give_by_slots(struct gyre_request *r, enum gy_shm_variant variant)
 /* Sets what this rank exposes. Returns false if no rank exposes anything, whatever the memory. */
 static bool offer(struct gyre_request *r)
 {
-    const struct gy_plan *plan = r->plan;
-    bool unread = plan->one_shot && plan->shape.collective == GY_REDUCE_TO && r->comm->rank == plan->shape.root;
+    const struct gy_schedule *schedule = r->schedule;
+    bool unread = schedule->one_shot && schedule->shape.collective == GY_REDUCE_TO &&
+                  r->comm->rank == schedule->shape.root;
     bool shared = is_shared_work(r);
-    if (!offers(plan) || (shared && r->comm->ctx->oversubscribed) || r->in.total * r->element < least_of(r))
+    if (!offers(schedule) || (shared && r->comm->ctx->oversubscribed) || r->in.total * r->element < least_of(r))
         return false;
     gy_block_pull_begin(r);
     if (r->in.places || !alone(r->comm))
         return false;
     /* in place, another rank's data would overwrite what is still to be read */
-    bool exposed = unread || (plan->shape.collective == GY_ALL_TO_ALL && r->input == r->output);
-    bool gives = plan->input_blocks > 0 && !exposed && !r->staged.memory;
+    bool exposed = unread || (schedule->shape.collective == GY_ALL_TO_ALL && r->input == r->output);
+    bool gives = schedule->input_blocks > 0 && !exposed && !r->staged.memory;
     uint64_t place = gives ? place_of(r, r->input, input_elements(r)) : 0;
     /* a rank without input asks as well: whether all ranks can read is known only after every rank has tried */
     bool reached = worth_fetching(r) && gy_segment_reaches_all(r->comm->ctx->segment);
@@ -169,7 +172,7 @@ static bool offer(struct gyre_request *r)
         r->offer.input = place;
     if (!place && gives && reached && variant == GY_SHM_MAP && readable(r))
         r->offer.peer_input = (uint64_t)(uintptr_t)r->input;
-    if (plan->shape.collective == GY_ALL_REDUCE && !r->offer.peer_input)
+    if (schedule->shape.collective == GY_ALL_REDUCE && !r->offer.peer_input)
         r->offer.output = place_of(r, r->output, r->out.total);
     give_by_slots(r, variant);
     return open;
@@ -179,7 +182,7 @@ void gy_mapped_offer(struct gyre_request *r)
 {
     r->offer = (struct gy_offer){0};
     r->whole = r->prefers_slots = r->claims = false;
-    if (!r->plan->shm || r->eager)
+    if (!r->schedule->shm || r->eager)
         return;
     if (!offer(r) && !r->offer.input && r->in.total * r->element >= GY_PAST_LEAST)
         give_by_slots(r, gy_tuner_publish(r));
@@ -221,15 +224,15 @@ static unsigned char *at(const struct gyre_request *r, int rank, uint64_t place,
 
 const unsigned char *gy_mapped_input(const struct gyre_request *r, int rank)
 {
-    enum gy_collective collective = r->plan->shape.collective;
+    enum gy_collective collective = r->schedule->shape.collective;
     bool own = collective == GY_ALL_GATHER || collective == GY_GATHER_TO; /* block */
     size_t elements = own ? gy_layout_start(&r->in, rank + 1) - gy_layout_start(&r->in, rank) : r->in.total;
-    return offers(r->plan) ? at(r, rank, offer_of(r, rank).input, elements) : NULL;
+    return offers(r->schedule) ? at(r, rank, offer_of(r, rank).input, elements) : NULL;
 }
 
 uint64_t gy_mapped_peer_input(const struct gyre_request *r, int rank)
 {
-    return offers(r->plan) ? offer_of(r, rank).peer_input : 0;
+    return offers(r->schedule) ? offer_of(r, rank).peer_input : 0;
 }
 
 /* Reports a failed read only if it is final: the buffer is still exposed, its rank lives, and the kernel does not
@@ -272,7 +275,7 @@ unsigned char *gy_mapped_output(const struct gyre_request *r, int rank)
 
 bool gy_mapped_takes_all(const struct gyre_request *r)
 {
-    bool all = r->plan->shape.collective == GY_ALL_REDUCE && r->offer.peer_input;
+    bool all = r->schedule->shape.collective == GY_ALL_REDUCE && r->offer.peer_input;
     for (int p = 0; p < r->comm->size && all; p++)
         all = p == r->comm->rank || gy_mapped_peer_input(r, p);
     return all;

@@ -53,7 +53,7 @@ static uint64_t hash_inside(void)
                                    GY_CALL_SIGNATURES,
                                    GY_TUNER_KINDS,
                                    GY_TUNER_OCTAVES,
-                                   GY_TUNER_QUESTIONS};
+                                   GY_TUNER_DECISIONS};
     return XXH3_64bits(sizes, sizeof(sizes));
 }
 

@@ -21,7 +21,7 @@ struct gy_segment;
 #define GY_REGION_LANES 4     /* progress counters per region */
 #define GY_TUNER_KINDS 16     /* collectives, with room for more */
 #define GY_TUNER_OCTAVES 16   /* of sizes, the last one has all that is longer */
-#define GY_TUNER_QUESTIONS 4  /* collectives/shm/autotune.h has them */
+#define GY_TUNER_DECISIONS 4  /* collectives/shm/autotune.h has them */
 #define GY_REGION_SLOTS 4     /* slots in the ring of each region half */
 #define GY_CALL_SIGNATURES 16 /* signatures beyond the oldest one with a reader: see GY_REGION_SHOWN */
 #define GY_REGION_SHOWN 4     /* operations that a rank publishes at once; others are at most SLOTS + AHEAD behind it */
@@ -96,7 +96,7 @@ struct gy_region_control {
     _Alignas(GY_CACHE_LINE) _Atomic uint64_t entered; /* sequence of the current operation, release after its entry */
     _Alignas(GY_CACHE_LINE) _Atomic uint64_t completion; /* operations with uniform completion that are complete here */
     _Atomic uint32_t
-        choice[GY_TUNER_QUESTIONS][GY_TUNER_KINDS]; /* by collective, two bits per octave: the fastest variant */
+        choice[GY_TUNER_DECISIONS][GY_TUNER_KINDS]; /* by collective, two bits per octave: the fastest variant */
     _Atomic uint32_t core; /* 1 + the core of this rank's last call, if ranks share cores; 0: not published */
 };
 
