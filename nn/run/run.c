@@ -148,7 +148,7 @@ static uint64_t commonest(const uint64_t *hashes, int ranks)
     return hashes[best];
 }
 
-static gyre_status judge(const uint64_t *hashes, int ranks)
+static gyre_status compare_hashes(const uint64_t *hashes, int ranks)
 {
     uint64_t right = commonest(hashes, ranks);
     char names[256] = "";
@@ -176,7 +176,7 @@ gyre_status gyre_nn_run_compare(struct gyre_nn_run *run)
     if (!all)
         return gy_nn_fail(GYRE_NO_MEMORY, "no memory to compare %d ranks", run->ranks);
     status = gyre_all_gather(run->comm, &mine, all, 1, GYRE_UINT64);
-    status = status ? gy_nn_fail_comm(status, run->comm, "comparing the ranks") : judge(all, run->ranks);
+    status = status ? gy_nn_fail_comm(status, run->comm, "comparing the ranks") : compare_hashes(all, run->ranks);
     free(all);
     return status;
 }

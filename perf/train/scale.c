@@ -142,7 +142,8 @@ static void take(struct bench *bench, int kind, size_t steps, double *seconds)
 }
 
 /* Samples per second of all ranks, and what they would make in step. */
-static void judge(const struct bench *bench, int kind, const double *seconds, double *speed_p, double *in_step_p)
+static void count_samples(const struct bench *bench, int kind, const double *seconds, double *speed_p,
+                          double *in_step_p)
 {
     double all[RANKS * MOST_STEPS], slower = 0;
     size_t steps = bench->steps[kind], batch = bench->how.train.batch;
@@ -181,7 +182,7 @@ static void take_turns(struct bench *bench)
         for (int i = 0; i < KINDS; i++) {
             int kind = (int)((turn + (size_t)i) % KINDS);
             take(bench, kind, bench->steps[kind], seconds);
-            judge(bench, kind, seconds, &bench->speeds[kind][turn], &bench->in_step[kind][turn]);
+            count_samples(bench, kind, seconds, &bench->speeds[kind][turn], &bench->in_step[kind][turn]);
         }
 }
 

@@ -51,7 +51,7 @@ static gyre_status progress(gyre_comm *comm, bool *moved_p)
         return status;
     *moved_p |= gy_progress(comm->ctx);
     int64_t now = gy_now();
-    if (now - comm->ctx->turned > GY_MILLISECOND / 5)
+    if (now - comm->ctx->progressed_at > GY_MILLISECOND / 5)
         *moved_p |= gy_progress_slow(comm->ctx, now);
     return comm->ctx->closed ? comm->ctx->error.status : GYRE_SUCCESS;
 }
@@ -150,7 +150,7 @@ static bool any_complete(const void *what)
 }
 
 /* One thread progresses several worlds: one round over them, and a pause after fruitless rounds. */
-static gyre_status turn_all(const struct set *set, unsigned *rounds)
+static gyre_status progress_all(const struct set *set, unsigned *rounds)
 {
     struct gy_context *last = NULL;
     gyre_status status = GYRE_SUCCESS;
@@ -185,7 +185,7 @@ static bool wait_for_one(const struct set *set, gyre_status *status_p)
         if (!comm) /* a progress thread may have completed the last one since */
             return any_complete(set);
         if (several) {
-            *status_p = turn_all(set, &rounds);
+            *status_p = progress_all(set, &rounds);
         } else {
             struct gy_context *ctx = comm->ctx;
             gy_progress_enter(ctx);
@@ -264,7 +264,7 @@ gyre_status gyre_wait_all(gyre_request **requests, size_t count)
             continue;
         }
         while (several && !requests[i]->complete && comm_of(&set, &several) && several)
-            if (turn_all(&set, &rounds) != GYRE_SUCCESS)
+            if (progress_all(&set, &rounds) != GYRE_SUCCESS)
                 return GYRE_FORKED;
         note_first(&first, wait_for(&requests[i]));
     }

@@ -57,7 +57,7 @@ static gyre_status decode_record(struct gy_world *world, uint8_t *bytes, int ran
     return GYRE_SUCCESS;
 }
 
-static gyre_status judge_records(struct gy_rendezvous *meeting, uint8_t *all, struct gy_error *error)
+static gyre_status check_records(struct gy_rendezvous *meeting, uint8_t *all, struct gy_error *error)
 {
     struct gy_world *world = meeting->world;
     struct record first = {0}, record;
@@ -84,7 +84,7 @@ static gyre_status exchange(struct gy_rendezvous *meeting, uint8_t *all, struct 
     encode_record(meeting, mine);
     if (identity->exchange(identity->exchange_user, mine, all, RECORD_BYTES) != 0)
         return gy_error_set(error, GYRE_MEETING_FAILED, -1, "the exchange callback failed in its first round");
-    status = judge_records(meeting, all, error);
+    status = check_records(meeting, all, error);
     if (status == GYRE_SUCCESS) {
         gy_handshake_derive(identity->key, "gyre session", world->job, meeting->salt, world->key);
         status = gy_meet_open_listener(world, error);

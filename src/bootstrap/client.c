@@ -23,7 +23,7 @@
 #include "net/byte_codec.h"
 
 #define CONNECT_TIMEOUT (5 * GY_SECOND)
-#define LOOK_EVERY (GY_SECOND / 4)
+#define CHECK_EVERY (GY_SECOND / 4)
 #define TELLING GY_SECOND /* an attempt that lasted so long is significant, even if the deadline cut it short */
 #define REFUSAL_TIMEOUT (2 * GY_SECOND) /* a stale file may lead to another process: it is read again for this long */
 #define BACKOFF_LEAST GY_MILLISECOND
@@ -129,23 +129,23 @@ static void on_greeted(void *user, struct gy_handshake_io *handshake_io, int err
 static void await_handshake(struct member *member, const struct gy_place *place, bool of_root)
 {
     const struct gy_rendezvous_place *where = member->meeting->place;
-    int64_t connected_by = of_root ? gy_now() + CONNECT_TIMEOUT : member->deadline, look = gy_now() + LOOK_EVERY;
+    int64_t connected_by = of_root ? gy_now() + CONNECT_TIMEOUT : member->deadline, check_at = gy_now() + CHECK_EVERY;
 
     while (!member->handshake_over && gy_now() < member->deadline && !failed(member)) {
         gy_poller_poll(member->world->poller, GY_SECOND / 20);
         if (member->handshake_io.connecting && gy_now() > connected_by)
             return;
-        if (!of_root || !where->path || gy_now() < look)
+        if (!of_root || !where->path || gy_now() < check_at)
             continue;
         if (gy_rendezvous_moved(where->path, where->local_only, place))
             return;
-        look = gy_now() + LOOK_EVERY;
+        check_at = gy_now() + CHECK_EVERY;
     }
 }
 
 /* One attempt to connect to the listener at `place`: that of rank 0, or of the parent. Returns true if the fd is
  * authenticated. */
-static bool dial_once(struct member *member, const struct gy_place *place, bool to_root)
+static bool connect_once(struct member *member, const struct gy_place *place, bool to_root)
 {
     struct gy_world *world = member->world;
     const uint8_t *key = to_root ? member->meeting->identity->key : world->key;
@@ -161,8 +161,8 @@ static bool dial_once(struct member *member, const struct gy_place *place, bool 
     world->counters.sockets_opened++;
     gy_socket_tune(fd, world->config->peer_timeout_ns);
     memset(&member->handshake_io, 0, sizeof(member->handshake_io));
-    gy_handshake_dial(&member->handshake_io.handshake, key, to_root ? 0 : world->job, GY_PURPOSE_BOOTSTRAP,
-                      (uint32_t)world->rank, (uint32_t)rank, (enum gy_integrity)world->config->integrity);
+    gy_handshake_initiate(&member->handshake_io.handshake, key, to_root ? 0 : world->job, GY_PURPOSE_BOOTSTRAP,
+                          (uint32_t)world->rank, (uint32_t)rank, (enum gy_integrity)world->config->integrity);
     member->errnum = ENOMEM;
     if (!gy_handshake_io_start(&member->handshake_io, world->poller, fd, true, on_greeted, member))
         return false;
@@ -275,7 +275,7 @@ static gyre_status reach_root(struct member *member)
         if (tries && !find_root(member, &place)) {
             answer.refusal = GY_REFUSAL_NONE;
         } else if (tries) {
-            if (dial_once(member, &place, true))
+            if (connect_once(member, &place, true))
                 return GYRE_SUCCESS;
             if (!*member->why || gy_now() < member->deadline || member->refusal != GY_REFUSAL_NONE ||
                 gy_now() - begun > TELLING)
@@ -378,7 +378,7 @@ static void join_parent(struct member *member)
     bool reached = false;
 
     for (int attempt = 0; attempt < 3 && !reached && !failed(member); attempt++)
-        reached = dial_once(member, &place, false);
+        reached = connect_once(member, &place, false);
     if (reached && failed(member))
         close(member->handshake_io.fd);
     else if (reached)

@@ -21,9 +21,9 @@
 #define ATTEMPTS 3
 #define WAITED GY_SECOND
 
-struct gy_dial {
+struct gy_connector {
     struct gy_world *world;
-    struct gy_dial *next;
+    struct gy_connector *next;
     struct gy_handshake_io handshake_io;
     struct gy_ping ping; /* used when all attempts were unanswered */
     int rank, attempts;
@@ -34,178 +34,181 @@ struct gy_dial {
     void *user;
 };
 
-static int dial_start(struct gy_dial *dial);
+static int connector_start(struct gy_connector *connector);
 
-static bool is_routed(const struct gy_dial *dial)
+static bool is_routed(const struct gy_connector *connector)
 {
-    return dial->route.to.ss_family != AF_UNSPEC;
+    return connector->route.to.ss_family != AF_UNSPEC;
 }
 
-static struct gy_place place_of(const struct gy_dial *dial)
+static struct gy_place place_of(const struct gy_connector *connector)
 {
-    return (struct gy_place){.address = is_routed(dial) ? dial->route.to : dial->world->members[dial->rank].address};
+    return (struct gy_place){.address = is_routed(connector) ? connector->route.to
+                                                             : connector->world->members[connector->rank].address};
 }
 
 /* Its handshake has keys in it from the first moment. */
-static void dial_free(struct gy_dial *dial)
+static void connector_free(struct gy_connector *connector)
 {
-    gy_handshake_forget(&dial->handshake_io.handshake);
-    gy_free(dial);
+    gy_handshake_forget(&connector->handshake_io.handshake);
+    gy_free(connector);
 }
 
-static void dial_end(struct gy_dial *dial, int fd, int errnum)
+static void connector_end(struct gy_connector *connector, int fd, int errnum)
 {
-    struct gy_seal_keys keys = dial->handshake_io.handshake.keys;
-    struct gy_dial **at = &dial->world->dials;
-    gy_listener_func callback = dial->callback;
-    void *user = dial->user;
-    int rank = dial->rank;
+    struct gy_seal_keys keys = connector->handshake_io.handshake.keys;
+    struct gy_connector **at = &connector->world->connectors;
+    gy_listener_func callback = connector->callback;
+    void *user = connector->user;
+    int rank = connector->rank;
 
-    while (*at && *at != dial)
+    while (*at && *at != connector)
         at = &(*at)->next;
     if (*at)
-        *at = dial->next;
-    dial->world->dial_errnum = errnum;
-    dial_free(dial);
+        *at = connector->next;
+    connector->world->connect_errnum = errnum;
+    connector_free(connector);
     callback(user, rank, fd, fd >= 0 ? &keys : NULL);
     explicit_bzero(&keys, sizeof(keys));
 }
 
-static bool may_try_again(struct gy_dial *dial, int errnum)
+static bool may_try_again(struct gy_connector *connector, int errnum)
 {
     bool closed = errnum == ECONNRESET || errnum == EPIPE;
-    if (closed && dial->purpose != GY_PURPOSE_OVERLAY && gy_now() - dial->begun > WAITED)
-        dial->attempts--;
-    return (closed || errnum == ETIMEDOUT) && dial->attempts < ATTEMPTS;
+    if (closed && connector->purpose != GY_PURPOSE_OVERLAY && gy_now() - connector->begun > WAITED)
+        connector->attempts--;
+    return (closed || errnum == ETIMEDOUT) && connector->attempts < ATTEMPTS;
 }
 
-static void dial_fail(struct gy_dial *dial, const char *why, int errnum)
+static void connector_fail(struct gy_connector *connector, const char *why, int errnum)
 {
-    gy_log(GY_LOG_INFO, "the connection to rank %d failed: %s", dial->rank, why);
-    dial_end(dial, -1, errnum);
+    gy_log(GY_LOG_INFO, "the connection to rank %d failed: %s", connector->rank, why);
+    connector_end(connector, -1, errnum);
 }
 
 static void on_pinged(void *user, bool answered)
 {
-    struct gy_dial *dial = user;
+    struct gy_connector *connector = user;
     int errnum = ETIMEDOUT;
 
     if (answered) {
-        gy_log(GY_LOG_INFO, "rank %d takes no connection yet, but its host answers: trying on", dial->rank);
-        dial->attempts = 0;
-        errnum = dial_start(dial);
+        gy_log(GY_LOG_INFO, "rank %d takes no connection yet, but its host answers: trying on", connector->rank);
+        connector->attempts = 0;
+        errnum = connector_start(connector);
     }
     if (errnum != 0)
-        dial_fail(dial, strerror(errnum), errnum);
+        connector_fail(connector, strerror(errnum), errnum);
 }
 
 /* All attempts were unanswered: probes the host of the peer. */
-static void ask_host(struct gy_dial *dial)
+static void ask_host(struct gy_connector *connector)
 {
-    struct gy_world *world = dial->world;
-    struct sockaddr_storage to = place_of(dial).address;
-    enum gy_ping_outcome outcome = gy_ping_start(&dial->ping, world->poller, &to,
-                                                 is_routed(dial) ? &dial->route.from : NULL,
-                                                 world->config->peer_timeout_ns, on_pinged, dial);
+    struct gy_world *world = connector->world;
+    struct sockaddr_storage to = place_of(connector).address;
+    enum gy_ping_outcome outcome = gy_ping_start(&connector->ping, world->poller, &to,
+                                                 is_routed(connector) ? &connector->route.from : NULL,
+                                                 world->config->peer_timeout_ns, on_pinged, connector);
 
     if (outcome != GY_PING_UNDER_WAY)
-        on_pinged(dial, outcome == GY_PING_ANSWERED);
+        on_pinged(connector, outcome == GY_PING_ANSWERED);
 }
 
 static void on_greeted(void *user, struct gy_handshake_io *handshake_io, int errnum)
 {
-    struct gy_dial *dial = user;
+    struct gy_connector *connector = user;
     const struct gy_handshake *handshake = &handshake_io->handshake;
     char text[GY_REFUSAL_TEXT];
 
     if (handshake_io->fd >= 0) {
-        dial_end(dial, handshake_io->fd, 0);
+        connector_end(connector, handshake_io->fd, 0);
         return;
     }
     if (handshake->state == GY_HANDSHAKE_REFUSED) {
         gy_refusal_print(handshake->refusal, handshake->peer_version, handshake->version, text);
-        dial_fail(dial, text, EPROTO);
+        connector_fail(connector, text, EPROTO);
         return;
     }
-    if (may_try_again(dial, errnum)) {
-        errnum = dial_start(dial);
+    if (may_try_again(connector, errnum)) {
+        errnum = connector_start(connector);
         if (errnum == 0)
             return;
     } else if (errnum == ETIMEDOUT) {
-        ask_host(dial);
+        ask_host(connector);
         return;
     }
     errnum = errnum ? errnum : ECONNRESET;
-    dial_fail(dial, strerror(errnum), errnum);
+    connector_fail(connector, strerror(errnum), errnum);
 }
 
 /* 0, or an errno. */
-static int dial_start(struct gy_dial *dial)
+static int connector_start(struct gy_connector *connector)
 {
-    struct gy_world *world = dial->world;
-    struct gy_place place = place_of(dial);
-    int fd = gy_socket_connect_from(&place, is_routed(dial) ? &dial->route.from : NULL);
+    struct gy_world *world = connector->world;
+    struct gy_place place = place_of(connector);
+    int fd = gy_socket_connect_from(&place, is_routed(connector) ? &connector->route.from : NULL);
 
     if (fd < 0)
         return errno;
-    dial->attempts++;
-    dial->begun = gy_now();
+    connector->attempts++;
+    connector->begun = gy_now();
     world->counters.sockets_opened++;
     gy_socket_tune(fd, world->config->peer_timeout_ns);
-    memset(&dial->handshake_io, 0, sizeof(dial->handshake_io));
-    gy_handshake_dial(&dial->handshake_io.handshake, world->key, world->job, dial->purpose, (uint32_t)world->rank,
-                      (uint32_t)dial->rank, (enum gy_integrity)world->config->integrity);
-    return gy_handshake_io_start(&dial->handshake_io, world->poller, fd, true, on_greeted, dial) ? 0 : ENOMEM;
+    memset(&connector->handshake_io, 0, sizeof(connector->handshake_io));
+    gy_handshake_initiate(&connector->handshake_io.handshake, world->key, world->job, connector->purpose,
+                          (uint32_t)world->rank, (uint32_t)connector->rank,
+                          (enum gy_integrity)world->config->integrity);
+    return gy_handshake_io_start(&connector->handshake_io, world->poller, fd, true, on_greeted, connector) ? 0 : ENOMEM;
 }
 
-static gyre_status dial_begin(struct gy_world *world, int rank, const struct gy_route *route, enum gy_purpose purpose,
-                              gy_listener_func callback, void *user, struct gy_error *error)
+static gyre_status connector_begin(struct gy_world *world, int rank, const struct gy_route *route,
+                                   enum gy_purpose purpose, gy_listener_func callback, void *user,
+                                   struct gy_error *error)
 {
-    struct gy_dial *dial = gy_alloc_zero(1, sizeof(*dial));
+    struct gy_connector *connector = gy_alloc_zero(1, sizeof(*connector));
     int errnum;
 
-    if (!dial)
+    if (!connector)
         return gy_error_set(error, GYRE_NO_MEMORY, -1, "rank %d has no memory to connect to rank %d", world->rank,
                             rank);
-    dial->world = world;
-    dial->rank = rank;
+    connector->world = world;
+    connector->rank = rank;
     if (route)
-        dial->route = *route;
-    dial->purpose = purpose;
-    dial->callback = callback;
-    dial->user = user;
-    errnum = dial_start(dial);
+        connector->route = *route;
+    connector->purpose = purpose;
+    connector->callback = callback;
+    connector->user = user;
+    errnum = connector_start(connector);
     if (errnum) {
-        dial_free(dial);
+        connector_free(connector);
         return gy_error_system(error, errnum, "rank %d cannot connect to rank %d", world->rank, rank);
     }
-    dial->next = world->dials;
-    world->dials = dial;
+    connector->next = world->connectors;
+    world->connectors = connector;
     return GYRE_SUCCESS;
 }
 
-gyre_status gy_world_dial(struct gy_world *world, int rank, gy_listener_func callback, void *user,
-                          struct gy_error *error)
+gyre_status gy_world_connect(struct gy_world *world, int rank, gy_listener_func callback, void *user,
+                             struct gy_error *error)
 {
-    return dial_begin(world, rank, NULL, GY_PURPOSE_LINK, callback, user, error);
+    return connector_begin(world, rank, NULL, GY_PURPOSE_LINK, callback, user, error);
 }
 
-gyre_status gy_world_dial_along(struct gy_world *world, int rank, const struct gy_route *route,
-                                gy_listener_func callback, void *user, struct gy_error *error)
+gyre_status gy_world_connect_along(struct gy_world *world, int rank, const struct gy_route *route,
+                                   gy_listener_func callback, void *user, struct gy_error *error)
 {
-    return dial_begin(world, rank, route, GY_PURPOSE_LINK, callback, user, error);
+    return connector_begin(world, rank, route, GY_PURPOSE_LINK, callback, user, error);
 }
 
-gyre_status gy_world_dial_overlay(struct gy_world *world, int rank, gy_listener_func callback, void *user,
+gyre_status gy_world_connect_overlay(struct gy_world *world, int rank, gy_listener_func callback, void *user,
+                                     struct gy_error *error)
+{
+    return connector_begin(world, rank, NULL, GY_PURPOSE_OVERLAY, callback, user, error);
+}
+
+gyre_status gy_world_connect_rdma(struct gy_world *world, int rank, gy_listener_func callback, void *user,
                                   struct gy_error *error)
 {
-    return dial_begin(world, rank, NULL, GY_PURPOSE_OVERLAY, callback, user, error);
-}
-
-gyre_status gy_world_dial_rdma(struct gy_world *world, int rank, gy_listener_func callback, void *user,
-                               struct gy_error *error)
-{
-    return dial_begin(world, rank, NULL, GY_PURPOSE_RDMA, callback, user, error);
+    return connector_begin(world, rank, NULL, GY_PURPOSE_RDMA, callback, user, error);
 }
 
 void gy_world_on_rdma(struct gy_world *world, gy_listener_func callback, void *user)
@@ -232,33 +235,33 @@ void gy_world_on_overlay(struct gy_world *world, gy_listener_func callback, void
         gy_listener_on(world->listener, GY_PURPOSE_OVERLAY, callback, user);
 }
 
-void gy_world_cancel_dials(struct gy_world *world, const void *user)
+void gy_world_cancel_connectors(struct gy_world *world, const void *user)
 {
-    for (struct gy_dial **at = &world->dials; *at;) {
-        struct gy_dial *dial = *at;
+    for (struct gy_connector **at = &world->connectors; *at;) {
+        struct gy_connector *connector = *at;
 
-        if (dial->user != user) {
-            at = &dial->next;
+        if (connector->user != user) {
+            at = &connector->next;
             continue;
         }
-        *at = dial->next;
-        gy_handshake_io_cancel(&dial->handshake_io);
-        gy_ping_cancel(&dial->ping, false);
-        dial_free(dial);
+        *at = connector->next;
+        gy_handshake_io_cancel(&connector->handshake_io);
+        gy_ping_cancel(&connector->ping, false);
+        connector_free(connector);
     }
 }
 
-void gy_world_end_dials(struct gy_world *world, bool forked)
+void gy_world_end_connectors(struct gy_world *world, bool forked)
 {
-    struct gy_dial *dial;
+    struct gy_connector *connector;
 
-    while ((dial = world->dials)) {
-        world->dials = dial->next;
+    while ((connector = world->connectors)) {
+        world->connectors = connector->next;
         if (forked)
-            close(dial->handshake_io.fd);
+            close(connector->handshake_io.fd);
         else
-            gy_handshake_io_cancel(&dial->handshake_io);
-        gy_ping_cancel(&dial->ping, forked);
-        dial_free(dial);
+            gy_handshake_io_cancel(&connector->handshake_io);
+        gy_ping_cancel(&connector->ping, forked);
+        connector_free(connector);
     }
 }

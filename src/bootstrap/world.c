@@ -316,7 +316,7 @@ struct gy_world *gy_world_make(int rank, int size, uint32_t epoch, struct gy_con
 
 void gy_world_release(struct gy_world *world, bool forked)
 {
-    gy_world_end_dials(world, forked);
+    gy_world_end_connectors(world, forked);
     if (forked)
         gy_listener_abandon(world->listener);
     else

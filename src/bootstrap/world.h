@@ -39,7 +39,7 @@ struct gy_join_address;
 struct gy_world {
     int rank, size;
     uint32_t epoch;            /* 1 for a fresh world */
-    int64_t looked;            /* when this process was last known not to be stopped, before it knew of this epoch; 0 */
+    int64_t known_running;     /* when this process was last known not to be stopped, before it knew of this epoch; 0 */
     uint64_t job;              /* random, made by rank 0 */
     uint8_t key[GY_KEY_BYTES]; /* from the secret; keys every handshake */
     struct gy_member *members; /* [size] */
@@ -56,9 +56,9 @@ struct gy_world {
     struct gy_overlay *overlay;           /* NULL until it is made: a waiting rank asks it for the first failure */
     struct gy_overlay *spare; /* its memory, allocated before bootstrap: a rank without memory fails while it can still
                                * report it */
-    struct gy_dial *dials;    /* under way */
-    int dial_errnum;          /* the error of the failed connect whose callback runs */
-    bool complete;            /* every rank below in the bootstrap tree has the table: some may have finished */
+    struct gy_connector *connectors; /* under way */
+    int connect_errnum;              /* the error of the failed connect whose callback runs */
+    bool complete;                   /* every rank below in the bootstrap tree has the table: some may have finished */
     struct gy_error bootstrap_failure; /* the failure of such a bootstrap here, or success; the overlay tells the
                                         * others */
     struct gy_boot_counters {
@@ -80,9 +80,9 @@ gyre_status gy_world_bootstrap(struct gy_world *world, const struct gy_identity 
  * a forked child, where the poller is the parent's. */
 void gy_world_release(struct gy_world *world, bool forked);
 /* Cancels the pending connects that were begun with `user`, without a callback: called before `user` is freed. */
-void gy_world_cancel_dials(struct gy_world *world, const void *user);
+void gy_world_cancel_connectors(struct gy_world *world, const void *user);
 /* All of them, without a callback: at the end of the world. */
-void gy_world_end_dials(struct gy_world *world, bool forked);
+void gy_world_end_connectors(struct gy_world *world, bool forked);
 /* What this process is, but for where it is reached. */
 void gy_member_know_myself(struct gy_member *own, const struct gy_config *config);
 /* Fills the fields that follow from the table of members: hosts and locals. Also, the same on all ranks: the members
@@ -90,25 +90,25 @@ void gy_member_know_myself(struct gy_member *own, const struct gy_config *config
 void gy_world_know_members(struct gy_world *world);
 /* The overlay's counterpart of gy_world_on_link and gy_world_dial. */
 void gy_world_on_overlay(struct gy_world *world, gy_listener_func callback, void *user);
-gyre_status gy_world_dial_overlay(struct gy_world *world, int rank, gy_listener_func callback, void *user,
-                                  struct gy_error *error);
+gyre_status gy_world_connect_overlay(struct gy_world *world, int rank, gy_listener_func callback, void *user,
+                                     struct gy_error *error);
 void gy_world_on_no_memory(struct gy_world *world, gy_listener_no_memory_func callback, void *user);
 /* Registers the callback for authenticated inbound data links (one: the tcp transport). */
 void gy_world_on_link(struct gy_world *world, gy_listener_func callback, void *user);
 /* Begins a non-blocking, authenticated connection to `rank`'s listener. Later calls `callback(user, rank, fd)` from the
  * poller with the connected fd and its keys, or with fd = −1 when the connection failed. The reason is logged, and the
  * overlay knows it if the peer is dead. */
-gyre_status gy_world_dial(struct gy_world *world, int rank, gy_listener_func callback, void *user,
-                          struct gy_error *error);
+gyre_status gy_world_connect(struct gy_world *world, int rank, gy_listener_func callback, void *user,
+                             struct gy_error *error);
 /* The same from another address of ours (port 0) to another of the member's, which leads to the same listener. */
 struct gy_route {
     struct sockaddr_storage from, to;
 };
-gyre_status gy_world_dial_along(struct gy_world *world, int rank, const struct gy_route *route,
-                                gy_listener_func callback, void *user, struct gy_error *error);
+gyre_status gy_world_connect_along(struct gy_world *world, int rank, const struct gy_route *route,
+                                   gy_listener_func callback, void *user, struct gy_error *error);
 /* The same for the rdma transport, whose connections agree on queue pairs and end when the peer does. */
 void gy_world_on_rdma(struct gy_world *world, gy_listener_func callback, void *user);
-gyre_status gy_world_dial_rdma(struct gy_world *world, int rank, gy_listener_func callback, void *user,
-                               struct gy_error *error);
+gyre_status gy_world_connect_rdma(struct gy_world *world, int rank, gy_listener_func callback, void *user,
+                                  struct gy_error *error);
 
 #endif

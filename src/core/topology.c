@@ -204,9 +204,9 @@ void gy_topology_device_distances(const char *const *names, int count, int *dist
     if (here && hwloc_topology_load(topology) == 0 &&
         hwloc_get_last_cpu_location(topology, here, HWLOC_CPUBIND_THREAD) == 0) {
         for (int i = 0; i < count; i++) {
-            hwloc_obj_t near = find_device(topology, names[i]);
-            if (near && near->cpuset)
-                distances_p[i] = hwloc_bitmap_intersects(near->cpuset, here) ? 0 : 2;
+            hwloc_obj_t object = find_device(topology, names[i]);
+            if (object && object->cpuset)
+                distances_p[i] = hwloc_bitmap_intersects(object->cpuset, here) ? 0 : 2;
         }
     }
     hwloc_bitmap_free(here);

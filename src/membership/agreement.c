@@ -42,7 +42,7 @@
 
 #define SHORT_GRACE (GY_SECOND / 2) /* a death may be confirmed a little later than the failure */
 #define AWAY (GY_SECOND / 2)        /* between two polls: this rank was stopped, or elsewhere */
-#define LOOKS (50 * GY_MILLISECOND) /* a waiting rank polls more often, a computing rank less often */
+#define POLLS (50 * GY_MILLISECOND) /* a waiting rank polls more often, a computing rank less often */
 #define ASKED 5                     /* beats after which an asking rank knows what was decided while it was paused */
 
 struct gy_agreement *gy_agreement_make(struct gy_overlay *overlay, const struct gy_world *world)
@@ -202,8 +202,8 @@ static void excuse(struct gy_agreement *agreement, int64_t now)
             if (instance->peers[rank].heard)
                 instance->peers[rank].heard += away;
     }
-    for (struct gy_instance *instance = agreement->instances; instance && since > LOOKS; instance = instance->next)
-        instance->short_since += instance->short_since ? since - LOOKS : 0;
+    for (struct gy_instance *instance = agreement->instances; instance && since > POLLS; instance = instance->next)
+        instance->short_since += instance->short_since ? since - POLLS : 0;
     agreement->stepped = now;
 }
 

@@ -35,8 +35,8 @@ struct gy_next_plan {
     uint64_t job;
     const uint8_t *salt; /* [GY_KEY_BYTES] */
     const struct gy_member *members;
-    bool grown;     /* joiners are among them: the key is of the secret, which they know, and not of the old epoch's */
-    int64_t looked; /* as in struct gy_world */
+    bool grown; /* joiners are among them: the key is of the secret, which they know, and not of the old epoch's */
+    int64_t known_running; /* as in struct gy_world */
 };
 gyre_status gy_world_next(const struct gy_world *old, struct gy_next_world *next, const struct gy_next_plan *plan,
                           struct gy_config *config, struct gy_poller *poller, struct gy_world **world_p,

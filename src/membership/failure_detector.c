@@ -148,7 +148,7 @@ static bool is_due(const struct gy_neighbour *neighbour, int64_t now)
 
     if (since < SUSPICION)
         return false;
-    if (neighbour->connected || known || overlay->verdict.status != GYRE_SUCCESS ||
+    if (neighbour->connected || known || overlay->first_failure.status != GYRE_SUCCESS ||
         !somebody_knows(overlay, neighbour->rank))
         return true;
     return since >= overlay->world->config->peer_timeout_ns;
@@ -240,16 +240,16 @@ static void on_message(void *user, struct gy_stream *stream, uint8_t kind, uint8
 
 /* ---- the list ---- */
 
-struct gy_neighbour *gy_neighbour_find(struct gy_overlay *overlay, int rank, bool dials)
+struct gy_neighbour *gy_neighbour_find(struct gy_overlay *overlay, int rank, bool connects)
 {
     for (int i = 0; i < overlay->count; i++) {
-        if (overlay->neighbours[i]->rank == rank && overlay->neighbours[i]->dials == dials)
+        if (overlay->neighbours[i]->rank == rank && overlay->neighbours[i]->connects == connects)
             return overlay->neighbours[i];
     }
     return NULL;
 }
 
-struct gy_neighbour *gy_neighbour_add(struct gy_overlay *overlay, int rank, bool dials)
+struct gy_neighbour *gy_neighbour_add(struct gy_overlay *overlay, int rank, bool connects)
 {
     struct gy_neighbour *neighbour = gy_alloc(sizeof(*neighbour)), **grown;
 
@@ -265,7 +265,7 @@ struct gy_neighbour *gy_neighbour_add(struct gy_overlay *overlay, int rank, bool
     if (!neighbour)
         return NULL;
     *neighbour = (struct gy_neighbour){
-        .overlay = overlay, .rank = rank, .dials = dials, .pidfd.fd = -1, .probe.fd = -1, .stream.fd = -1};
+        .overlay = overlay, .rank = rank, .connects = connects, .pidfd.fd = -1, .probe.fd = -1, .stream.fd = -1};
     overlay->neighbours[overlay->count++] = neighbour;
     return neighbour;
 }
@@ -285,7 +285,7 @@ void gy_neighbour_connected(struct gy_neighbour *neighbour, int fd, const struct
     struct gy_overlay *overlay = neighbour->overlay;
     struct gy_boot_counters *counters = &overlay->world->counters;
     struct gy_error error = {.rank = -1};
-    uint8_t body[8], verdict[GY_OVERLAY_BODY];
+    uint8_t body[8], failure[GY_OVERLAY_BODY];
     struct gy_wire wire = gy_wire_over(body, sizeof(body));
 
     if (neighbour->connected) {
@@ -297,7 +297,7 @@ void gy_neighbour_connected(struct gy_neighbour *neighbour, int fd, const struct
                        neighbour, &error) != GYRE_SUCCESS) {
         neighbour->ended = true;
         gy_overlay_give_up(overlay, &error);
-        gy_stream_refuse(fd, keys, GY_OVERLAY_FAILURE, verdict, gy_flood_encode(&overlay->verdict, verdict));
+        gy_stream_refuse(fd, keys, GY_OVERLAY_FAILURE, failure, gy_flood_encode(&overlay->first_failure, failure));
         return;
     }
     neighbour->connected = true;

@@ -28,7 +28,7 @@
 #include "net/listener.h"
 #include "net/message_stream.h"
 
-#define LOOK_EVERY (GY_SECOND / 4)
+#define CHECK_EVERY (GY_SECOND / 4)
 #define PAUSE_LEAST (2 * GY_MILLISECOND)
 #define PAUSE_MOST (50 * GY_MILLISECOND)
 #define STALE_TIMEOUT (2 * GY_SECOND) /* a stale file may lead to another process: it is read again for this long */
@@ -52,7 +52,7 @@ struct joiner {
     bool lost;              /* the stream's end */
     bool stale;             /* this process was stopped for too long after HERE */
     bool forsaken;          /* rank 0 has been silent for too long */
-    int64_t turned;         /* when it last looked */
+    int64_t polled_at;      /* when it last looked */
     int64_t heard, timeout; /* time of rank 0's last message, and how long it may be silent; 0: not known yet */
     int64_t deadline, first_refusal;
     char why[400];
@@ -149,7 +149,7 @@ static void hear_welcome(struct joiner *joiner, uint8_t *body, size_t bytes)
         plan.size = (int)size;
         plan.salt = salt;
         plan.members = members;
-        plan.looked = joiner->turned;
+        plan.known_running = joiner->polled_at;
         gy_world_enter(joiner->join_address, epoch, &joiner->next, &plan, joiner->config, joiner->poller,
                        &joiner->world, joiner->error);
         joiner->join_address = NULL;
@@ -163,7 +163,7 @@ static void hear_welcome(struct joiner *joiner, uint8_t *body, size_t bytes)
 static void say_here(struct joiner *joiner)
 {
     joiner->stale = false;
-    joiner->turned = gy_now();
+    joiner->polled_at = gy_now();
     gy_stream_send(&joiner->stream, GY_JOIN_HERE, NULL, 0);
 }
 
@@ -171,7 +171,7 @@ static void say_here(struct joiner *joiner)
  * true if that time is over. */
 static bool is_stale(struct joiner *joiner)
 {
-    joiner->stale |= gy_now() - joiner->turned > joiner->config->stall_timeout_ns;
+    joiner->stale |= gy_now() - joiner->polled_at > joiner->config->stall_timeout_ns;
     return joiner->stale;
 }
 
@@ -258,20 +258,20 @@ static void on_greeted(void *user, struct gy_handshake_io *handshake_io, int err
 /* Turns until `*until`, an end, or the place is another one. */
 static void wait_for(struct joiner *joiner, const bool *until)
 {
-    int64_t look = gy_now() + LOOK_EVERY;
+    int64_t check_at = gy_now() + CHECK_EVERY;
 
     while (!failed(joiner) && !*until && !joiner->world && gy_now() < joiner->deadline) {
-        joiner->turned = gy_now();
+        joiner->polled_at = gy_now();
         gy_poller_poll(joiner->poller, GY_SECOND / 20);
         is_stale(joiner);
         if (joiner->world ||
             is_forsaken(joiner)) /* welcome: there is no join address of its own any more, to look from */
             return;
-        if (gy_now() < look)
+        if (gy_now() < check_at)
             continue;
         if (moved(joiner))
             return;
-        look = gy_now() + LOOK_EVERY;
+        check_at = gy_now() + CHECK_EVERY;
     }
 }
 
@@ -347,8 +347,8 @@ static void attempt(struct joiner *joiner)
     }
     gy_socket_tune(fd, joiner->config->peer_timeout_ns);
     memset(&joiner->handshake_io, 0, sizeof(joiner->handshake_io));
-    gy_handshake_dial(&joiner->handshake_io.handshake, joiner->identity.key, 0, GY_PURPOSE_JOIN, 1, 0,
-                      (enum gy_integrity)joiner->config->integrity);
+    gy_handshake_initiate(&joiner->handshake_io.handshake, joiner->identity.key, 0, GY_PURPOSE_JOIN, 1, 0,
+                          (enum gy_integrity)joiner->config->integrity);
     if (!gy_handshake_io_start(&joiner->handshake_io, joiner->poller, fd, true, on_greeted, joiner)) {
         snprintf(joiner->why, sizeof(joiner->why), "%s", strerror(ENOMEM));
         return;
@@ -364,7 +364,7 @@ static void attempt(struct joiner *joiner)
 
 /* A joiner refused for its identity or settings gives up. But a world that is still bootstrapping may accept later, and
  * a file may be stale. */
-static void judge_refusal(struct joiner *joiner, const char *at)
+static void handle_refusal(struct joiner *joiner, const char *at)
 {
     const char *advice = joiner->refusal == GY_REFUSAL_SECRET
                              ? "; every rank needs the same GYRE_SECRET or GYRE_SECRET_FILE"
@@ -406,7 +406,7 @@ static gyre_status join(struct joiner *joiner)
         if (joiner->aside || find_place(joiner, &joiner->place)) {
             gy_place_format(&joiner->place, at, sizeof(at));
             attempt(joiner);
-            judge_refusal(joiner, at);
+            handle_refusal(joiner, at);
         }
         if (failed(joiner) || joiner->world)
             break;

@@ -88,7 +88,7 @@ static gyre_status make(struct gy_join_address *join_address, uint32_t epoch, st
         gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for the %d members of the next epoch", plan->size);
         return GYRE_NO_MEMORY;
     }
-    world->looked = plan->looked;
+    world->known_running = plan->known_running;
     world->job = plan->job;
     world->join_address = join_address;
     world->listener = next->listener;

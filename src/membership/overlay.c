@@ -2,7 +2,7 @@
  *
  *   socket ends without a leave message ─┐                           failure_detector.c
  *   pidfd says gone ─────────────────────┼─► first failure (stays) ─► neighbours, and this host's notice ─► theirs
- *   report(), VERDICT, notice ───────────┘                           overlay_flood.c
+ *   report(), FAILURE, notice ───────────┘                           overlay_flood.c
  *
  * Forwarding happens in the poller's callbacks; gy_overlay_check makes no system call unless something is to be flooded
  * or a neighbour is under suspicion. */
@@ -58,15 +58,15 @@ gyre_status gy_overlay_create(struct gy_world *world, struct gy_overlay **overla
     gyre_status status;
 
     world->spare = NULL;
-    overlay->verdict = world->bootstrap_failure;
-    if (overlay->verdict.rank < 0 || overlay->verdict.rank >= world->size)
-        overlay->verdict.rank = world->bootstrap_failure.status == GYRE_SUCCESS ? -1 : world->rank;
+    overlay->first_failure = world->bootstrap_failure;
+    if (overlay->first_failure.rank < 0 || overlay->first_failure.rank >= world->size)
+        overlay->first_failure.rank = world->bootstrap_failure.status == GYRE_SUCCESS ? -1 : world->rank;
     overlay->namespace_id = stat("/proc/self/ns/pid", &about) == 0 ? (uint64_t)about.st_ino : 0;
     gy_world_on_no_memory(world, on_no_memory, overlay);
     status = gy_neighbours_connect(overlay, error);
     /* In a later epoch a rank that finds the world failed by another rank keeps its overlay, to go on from there. */
     if (status != GYRE_SUCCESS &&
-        (world->epoch == 1 || status == GYRE_EXCLUDED || overlay->verdict.rank == world->rank)) {
+        (world->epoch == 1 || status == GYRE_EXCLUDED || overlay->first_failure.rank == world->rank)) {
         gy_overlay_free(overlay);
         return status;
     }
@@ -78,8 +78,9 @@ gyre_status gy_overlay_create(struct gy_world *world, struct gy_overlay **overla
 void gy_overlay_attach_notice(struct gy_overlay *overlay, struct gy_notice *notice)
 {
     overlay->notice = notice;
-    if (overlay->verdict.status != GYRE_SUCCESS)
-        gy_flood_publish(overlay, overlay->verdict.status, overlay->verdict.rank, overlay->verdict.text);
+    if (overlay->first_failure.status != GYRE_SUCCESS)
+        gy_flood_publish(overlay, overlay->first_failure.status, overlay->first_failure.rank,
+                         overlay->first_failure.text);
 }
 
 static bool report_take(struct gy_report *report)
@@ -104,13 +105,13 @@ gyre_status gy_overlay_check(struct gy_overlay *overlay, struct gy_error *error)
 {
     flood_reports(overlay);
     gy_flood_doubts(overlay);
-    if (overlay->verdict.status == GYRE_SUCCESS) {
+    if (overlay->first_failure.status == GYRE_SUCCESS) {
         gy_neighbours_check(overlay);
-        gy_flood_look_at_notice(overlay);
+        gy_flood_read_notice(overlay);
     }
-    if (overlay->verdict.status != GYRE_SUCCESS && error->status == GYRE_SUCCESS)
-        *error = overlay->verdict;
-    return overlay->verdict.status;
+    if (overlay->first_failure.status != GYRE_SUCCESS && error->status == GYRE_SUCCESS)
+        *error = overlay->first_failure;
+    return overlay->first_failure.status;
 }
 
 /* One branch for all of it: every call that repeats asks. */
@@ -118,7 +119,7 @@ bool gy_overlay_is_quiet(const struct gy_overlay *overlay)
 {
     unsigned first = atomic_load_explicit(&overlay->first.state, memory_order_relaxed) == GY_PENDING_READY;
     unsigned abort = atomic_load_explicit(&overlay->abort.state, memory_order_relaxed) == GY_PENDING_READY;
-    unsigned failed = overlay->verdict.status != GYRE_SUCCESS;
+    unsigned failed = overlay->first_failure.status != GYRE_SUCCESS;
     unsigned doubted = (overlay->suspects | overlay->doubted) != 0;
     return (first | abort | failed | doubted | (unsigned)gy_flood_has_notice(overlay)) == 0;
 }
@@ -254,7 +255,7 @@ void gy_overlay_free(struct gy_overlay *overlay)
     gy_flood_leave(overlay, overlay->world->rank, overlay->world->rank, NULL);
     gy_neighbours_flush(overlay);
     gy_neighbours_close(overlay);
-    gy_world_cancel_dials(overlay->world, overlay);
+    gy_world_cancel_connectors(overlay->world, overlay);
     overlay->world->overlay = NULL;
     free_overlay(overlay);
 }

@@ -31,20 +31,21 @@
 #define TELLING_GRACE (2 * GY_SECOND)
 #define AWAY (GY_SECOND / 2) /* between two turns: this rank was stopped, or without a core */
 
-static void on_dialled(void *user, int rank, int fd, const struct gy_seal_keys *keys)
+static void on_connected(void *user, int rank, int fd, const struct gy_seal_keys *keys)
 {
     struct gy_overlay *overlay = user;
     struct gy_neighbour *neighbour = gy_neighbour_find(overlay, rank, true);
 
     if (fd >= 0) {
         gy_neighbour_connected(neighbour, fd, keys);
-    } else if (neighbour->on_demand && gy_error_is_shortage(overlay->world->dial_errnum)) {
+    } else if (neighbour->on_demand && gy_error_is_shortage(overlay->world->connect_errnum)) {
         neighbour->ended = true; /* of ours: again at the next turn */
     } else if (neighbour->on_demand &&
                !neighbour->witness) { /* died, left or gave up: of the latter two it has told others */
-        gy_neighbour_suspect(neighbour, overlay->world->dial_errnum);
+        gy_neighbour_suspect(neighbour, overlay->world->connect_errnum);
     } else {
-        gy_neighbour_end(neighbour, overlay->world->dial_errnum); /* a neighbour's listener was open during bootstrap */
+        gy_neighbour_end(neighbour,
+                         overlay->world->connect_errnum); /* a neighbour's listener was open during bootstrap */
     }
 }
 
@@ -86,7 +87,7 @@ void gy_neighbour_on_demand(struct gy_overlay *overlay, int rank, bool waits)
     struct gy_error ignored = {.rank = -1, .quiet = true};
     struct gy_neighbour *neighbour;
 
-    if (!overlay->thinned || overlay->left[rank] || overlay->verdict.status != GYRE_SUCCESS ||
+    if (!overlay->thinned || overlay->left[rank] || overlay->first_failure.status != GYRE_SUCCESS ||
         rank == overlay->world->rank || is_known(overlay, rank, waits))
         return;
     neighbour = gy_neighbour_find(overlay, rank, true);
@@ -96,7 +97,7 @@ void gy_neighbour_on_demand(struct gy_overlay *overlay, int rank, bool waits)
         return; /* again at the next turn */
     neighbour->on_demand = true;
     neighbour->witness = !waits;
-    if (gy_world_dial_overlay(overlay->world, rank, on_dialled, overlay, &ignored) != GYRE_SUCCESS)
+    if (gy_world_connect_overlay(overlay->world, rank, on_connected, overlay, &ignored) != GYRE_SUCCESS)
         neighbour->ended = true; /* the other clocks remain */
 }
 
@@ -120,8 +121,8 @@ bool gy_overlay_reach(struct gy_overlay *overlay, int rank)
     if (!ours && !(ours = gy_neighbour_add(overlay, rank, true)))
         return false;
     gy_neighbour_renew(ours);
-    ours->on_demand = ours->dialled = true;
-    if (gy_world_dial_overlay(overlay->world, rank, on_dialled, overlay, &ignored) != GYRE_SUCCESS)
+    ours->on_demand = ours->connect_begun = true;
+    if (gy_world_connect_overlay(overlay->world, rank, on_connected, overlay, &ignored) != GYRE_SUCCESS)
         ours->ended = true; /* again at the next turn */
     return false;
 }
@@ -132,8 +133,8 @@ static void introduce(struct gy_neighbour *neighbour)
     const struct gy_world *world = neighbour->overlay->world;
     struct gy_handshake handshake;
 
-    gy_handshake_dial(&handshake, world->key, world->job, GY_PURPOSE_OVERLAY, (uint32_t)world->rank,
-                      (uint32_t)neighbour->rank, (enum gy_integrity)world->config->integrity);
+    gy_handshake_initiate(&handshake, world->key, world->job, GY_PURPOSE_OVERLAY, (uint32_t)world->rank,
+                          (uint32_t)neighbour->rank, (enum gy_integrity)world->config->integrity);
     gy_handshake_io_introduce(neighbour->probe.fd, &handshake);
     gy_handshake_forget(&handshake);
 }
@@ -177,7 +178,7 @@ static bool goes_on(const struct gy_overlay *overlay)
 {
     int own = overlay->world->rank;
 
-    return overlay->world->epoch > 1 && overlay->verdict.rank != own && !gy_overlay_aborted(overlay) &&
+    return overlay->world->epoch > 1 && overlay->first_failure.rank != own && !gy_overlay_aborted(overlay) &&
            gy_overlay_failure(overlay, own)->status == GYRE_SUCCESS;
 }
 
@@ -189,7 +190,7 @@ static bool is_absent(const struct gy_neighbour *neighbour)
 
     if (neighbour->connected || neighbour->ended)
         return false;
-    return overlay->verdict.status == GYRE_SUCCESS || !goes_on(overlay) ||
+    return overlay->first_failure.status == GYRE_SUCCESS || !goes_on(overlay) ||
            gy_overlay_failure(overlay, neighbour->rank)->status == GYRE_SUCCESS;
 }
 
@@ -207,21 +208,21 @@ static int count_absent(struct gy_overlay *overlay, struct gy_neighbour **absent
     return count;
 }
 
-static void dial(struct gy_neighbour *neighbour, struct gy_error *error)
+static void connect_to(struct gy_neighbour *neighbour, struct gy_error *error)
 {
-    neighbour->dialled = gy_world_dial_overlay(neighbour->overlay->world, neighbour->rank, on_dialled,
-                                               neighbour->overlay, error) == GYRE_SUCCESS;
+    neighbour->connect_begun = gy_world_connect_overlay(neighbour->overlay->world, neighbour->rank, on_connected,
+                                                        neighbour->overlay, error) == GYRE_SUCCESS;
 }
 
-static void dial_all(struct gy_overlay *overlay)
+static void connect_all(struct gy_overlay *overlay)
 {
     struct gy_world *world = overlay->world;
     struct gy_error error = {.rank = -1};
 
     gy_world_on_overlay(world, on_accepted, overlay);
     for (int i = 0; i < overlay->count && error.status == GYRE_SUCCESS; i++) {
-        if (overlay->neighbours[i]->dials)
-            dial(overlay->neighbours[i], &error);
+        if (overlay->neighbours[i]->connects)
+            connect_to(overlay->neighbours[i], &error);
     }
     if (error.status != GYRE_SUCCESS)
         gy_overlay_give_up(overlay, &error);
@@ -238,10 +239,10 @@ static void probe_absent(struct gy_overlay *overlay)
 
         if (neighbour->connected || neighbour->ended)
             continue;
-        if (!neighbour->dials)
+        if (!neighbour->connects)
             probe(neighbour);
-        else if (!neighbour->dialled)
-            dial(neighbour, &ignored);
+        else if (!neighbour->connect_begun)
+            connect_to(neighbour, &ignored);
     }
 }
 
@@ -298,19 +299,19 @@ gyre_status gy_neighbours_connect(struct gy_overlay *overlay, struct gy_error *e
 {
     struct gy_world *world = overlay->world;
     int64_t now = gy_now(), deadline = now + gy_overlay_timeout(world), next_probe = now + PROBE_EVERY;
-    int64_t looked = world->looked ? world->looked : now;
+    int64_t known_running = world->known_running ? world->known_running : now;
     struct gy_neighbour *absent = NULL;
     bool telling = false;
 
-    dial_all(overlay);
+    connect_all(overlay);
     while (count_absent(overlay, &absent) > 0) {
         now = gy_now();
-        if (now - looked > AWAY) {
-            deadline += now - looked;
-            if (return_late(overlay, now - looked, error) != GYRE_SUCCESS)
+        if (now - known_running > AWAY) {
+            deadline += now - known_running;
+            if (return_late(overlay, now - known_running, error) != GYRE_SUCCESS)
                 return error->status;
         }
-        looked = now;
+        known_running = now;
         if (gy_overlay_check(overlay, error) != GYRE_SUCCESS && !telling) {
             telling = true;
             deadline = deadline > now + TELLING_GRACE ? deadline : now + TELLING_GRACE;
@@ -342,9 +343,9 @@ static bool shorter_way_up(int from, int to, int size)
 static bool list(struct gy_overlay *overlay, int rank)
 {
     const struct gy_world *world = overlay->world;
-    bool dials = shorter_way_up(world->rank, rank, world->size);
+    bool connects = shorter_way_up(world->rank, rank, world->size);
 
-    return gy_neighbour_find(overlay, rank, dials) || gy_neighbour_add(overlay, rank, dials);
+    return gy_neighbour_find(overlay, rank, connects) || gy_neighbour_add(overlay, rank, connects);
 }
 
 bool gy_neighbours_list(struct gy_overlay *overlay)

@@ -13,7 +13,7 @@
 #include "membership/overlay_internal.h"
 #include "net/byte_codec.h"
 
-#define OTHERS_TURN GY_SECOND /* the clocks of both ends of a lost link may differ by so much: kernels count seconds */
+#define CLOCKS_APART GY_SECOND /* the clocks of both ends of a lost link may differ by so much: kernels count seconds */
 
 void gy_flood_publish(struct gy_overlay *overlay, gyre_status status, int rank, const char *text)
 {
@@ -26,22 +26,22 @@ void gy_flood_publish(struct gy_overlay *overlay, gyre_status status, int rank, 
     atomic_store(&notice->word, claim | (uint64_t)status);
 }
 
-size_t gy_flood_encode(const struct gy_error *verdict, uint8_t body_p[GY_OVERLAY_BODY])
+size_t gy_flood_encode(const struct gy_error *failure, uint8_t body_p[GY_OVERLAY_BODY])
 {
     struct gy_wire wire = gy_wire_over(body_p, GY_OVERLAY_BODY);
-    size_t length = strnlen(verdict->text, GY_OVERLAY_TEXT);
+    size_t length = strnlen(failure->text, GY_OVERLAY_TEXT);
 
-    gy_wire_put(&wire, (uint64_t)verdict->status, 4);
-    gy_wire_put(&wire, (uint32_t)verdict->rank, 4);
-    gy_wire_put_bytes(&wire, verdict->text, length);
+    gy_wire_put(&wire, (uint64_t)failure->status, 4);
+    gy_wire_put(&wire, (uint32_t)failure->rank, 4);
+    gy_wire_put_bytes(&wire, failure->text, length);
     return 8 + length;
 }
 
-static void send_verdict(struct gy_overlay *overlay, enum gy_overlay_kind kind, const struct gy_error *verdict,
+static void send_failure(struct gy_overlay *overlay, enum gy_overlay_kind kind, const struct gy_error *failure,
                          const struct gy_neighbour *from)
 {
     uint8_t body[GY_OVERLAY_BODY];
-    size_t bytes = gy_flood_encode(verdict, body);
+    size_t bytes = gy_flood_encode(failure, body);
 
     for (int i = 0; i < overlay->count; i++) {
         if (overlay->neighbours[i] != from)
@@ -53,14 +53,14 @@ static void adopt(struct gy_overlay *overlay, gyre_status status, int rank, cons
                   const struct gy_neighbour *from, enum gy_log_level level)
 {
     gy_failure_of_report(overlay, status, rank, text, from); /* before the first failure, on every connection */
-    if (overlay->verdict.status != GYRE_SUCCESS)
+    if (overlay->first_failure.status != GYRE_SUCCESS)
         return;
-    overlay->verdict.status = status;
-    overlay->verdict.rank = rank;
-    snprintf(overlay->verdict.text, sizeof(overlay->verdict.text), "%.*s", GY_OVERLAY_TEXT, text);
-    gy_log(level, "%s", overlay->verdict.text);
-    gy_flood_publish(overlay, status, rank, overlay->verdict.text);
-    send_verdict(overlay, GY_OVERLAY_FAILURE, &overlay->verdict, from);
+    overlay->first_failure.status = status;
+    overlay->first_failure.rank = rank;
+    snprintf(overlay->first_failure.text, sizeof(overlay->first_failure.text), "%.*s", GY_OVERLAY_TEXT, text);
+    gy_log(level, "%s", overlay->first_failure.text);
+    gy_flood_publish(overlay, status, rank, overlay->first_failure.text);
+    send_failure(overlay, GY_OVERLAY_FAILURE, &overlay->first_failure, from);
 }
 
 void gy_flood_failure(struct gy_overlay *overlay, gyre_status status, int rank, const char *text,
@@ -95,7 +95,7 @@ void gy_flood_doubts(struct gy_overlay *overlay)
     for (int i = 0; overlay->doubted > 0 && i < GY_DOUBTS; i++) {
         struct gy_doubt *doubt = &overlay->doubts[i];
 
-        if (!doubt->since || gy_now() - doubt->since < OTHERS_TURN)
+        if (!doubt->since || gy_now() - doubt->since < CLOCKS_APART)
             continue;
         doubt->since = 0;
         overlay->doubted--;
@@ -111,10 +111,10 @@ void gy_flood_abort(struct gy_overlay *overlay, int rank, const char *text, cons
     overlay->aborted.rank = rank;
     snprintf(overlay->aborted.text, sizeof(overlay->aborted.text), "%.*s", GY_OVERLAY_TEXT, text);
     gy_flood_failure(overlay, GYRE_ABORTED, rank, text, from);
-    send_verdict(overlay, GY_OVERLAY_ABORT, &overlay->aborted, from);
+    send_failure(overlay, GY_OVERLAY_ABORT, &overlay->aborted, from);
 }
 
-static bool decode(const struct gy_neighbour *from, uint8_t *body, size_t bytes, struct gy_error *verdict_p)
+static bool decode(const struct gy_neighbour *from, uint8_t *body, size_t bytes, struct gy_error *failure_p)
 {
     struct gy_wire wire = gy_wire_over(body, bytes);
     uint32_t status = (uint32_t)gy_wire_get(&wire, 4), rank = (uint32_t)gy_wire_get(&wire, 4);
@@ -122,27 +122,27 @@ static bool decode(const struct gy_neighbour *from, uint8_t *body, size_t bytes,
     if (wire.bad || bytes > GY_OVERLAY_BODY || !gy_status_is_failure(status) ||
         rank >= (uint32_t)from->overlay->world->size)
         return false;
-    verdict_p->status = (gyre_status)status;
-    verdict_p->rank = (int)rank;
-    memcpy(verdict_p->text, wire.at, bytes - 8);
-    verdict_p->text[bytes - 8] = '\0';
+    failure_p->status = (gyre_status)status;
+    failure_p->rank = (int)rank;
+    memcpy(failure_p->text, wire.at, bytes - 8);
+    failure_p->text[bytes - 8] = '\0';
     return true;
 }
 
 void gy_flood_receive_failure(struct gy_neighbour *from, uint8_t *body, size_t bytes)
 {
-    struct gy_error verdict;
+    struct gy_error failure;
 
-    if (decode(from, body, bytes, &verdict))
-        gy_flood_failure(from->overlay, verdict.status, verdict.rank, verdict.text, from);
+    if (decode(from, body, bytes, &failure))
+        gy_flood_failure(from->overlay, failure.status, failure.rank, failure.text, from);
 }
 
 void gy_flood_receive_abort(struct gy_neighbour *from, uint8_t *body, size_t bytes)
 {
-    struct gy_error verdict;
+    struct gy_error failure;
 
-    if (decode(from, body, bytes, &verdict) && verdict.status == GYRE_ABORTED)
-        gy_flood_abort(from->overlay, verdict.rank, verdict.text, from);
+    if (decode(from, body, bytes, &failure) && failure.status == GYRE_ABORTED)
+        gy_flood_abort(from->overlay, failure.rank, failure.text, from);
 }
 
 static void send_leave(struct gy_neighbour *to, int rank)
@@ -177,8 +177,8 @@ void gy_flood_catch_up(struct gy_neighbour *neighbour)
     uint8_t body[GY_OVERLAY_BODY];
 
     gy_failure_catch_up(neighbour);
-    if (overlay->verdict.status != GYRE_SUCCESS)
-        gy_stream_send(&neighbour->stream, GY_OVERLAY_FAILURE, body, gy_flood_encode(&overlay->verdict, body));
+    if (overlay->first_failure.status != GYRE_SUCCESS)
+        gy_stream_send(&neighbour->stream, GY_OVERLAY_FAILURE, body, gy_flood_encode(&overlay->first_failure, body));
     if (overlay->aborted.status != GYRE_SUCCESS)
         gy_stream_send(&neighbour->stream, GY_OVERLAY_ABORT, body, gy_flood_encode(&overlay->aborted, body));
     for (int rank = 0; rank < overlay->world->size; rank++) {
@@ -203,7 +203,8 @@ static void go_deaf(struct gy_neighbour *neighbour, int errnum)
 {
     struct gy_overlay *overlay = neighbour->overlay;
     int own = overlay->world->rank;
-    struct gy_error error = {.rank = own, .quiet = overlay->verdict.status == GYRE_SUCCESS}; /* the first failure is
+    struct gy_error error = {.rank = own,
+                             .quiet = overlay->first_failure.status == GYRE_SUCCESS}; /* the first failure is
                                                                                               * logged already */
 
     if (overlay->deaf.status != GYRE_SUCCESS || overlay->left[own])
@@ -286,7 +287,7 @@ bool gy_flood_has_notice(const struct gy_overlay *overlay)
     return overlay->notice && (atomic_load_explicit(&overlay->notice->word, memory_order_relaxed) & 0xff) != 0;
 }
 
-void gy_flood_look_at_notice(struct gy_overlay *overlay)
+void gy_flood_read_notice(struct gy_overlay *overlay)
 {
     const struct gy_notice *notice = overlay->notice;
     uint64_t word = notice ? atomic_load_explicit(&notice->word, memory_order_acquire) : 0;

@@ -42,11 +42,11 @@ struct gy_doubt {
 struct gy_neighbour {
     struct gy_overlay *overlay;
     int rank;
-    bool dials;     /* this rank connects to it */
+    bool connects;  /* this rank connects to it */
     bool on_demand; /* of ours: no neighbour by its number, see overlay_connect.c */
     bool witness;   /* an on-demand peer that only may know something: not waited for, and its end is not reported */
     bool inbound;   /* it connected by itself: this rank is its on-demand peer */
-    bool dialled;   /* we have begun to; or it failed for want of something, and is tried again */
+    bool connect_begun; /* we have begun to; or it failed for want of something, and is tried again */
     bool connected, ended;
     bool introduced; /* it has sent IDENTITY: it takes part, so the end of its connection is significant */
     struct gy_stream stream;
@@ -70,7 +70,7 @@ struct gy_overlay {
     size_t message_most;
     struct gy_notice *notice; /* NULL: this host has one rank, or no shared memory yet */
     int suspects;
-    struct gy_error verdict; /* driving thread only, like the next ones */
+    struct gy_error first_failure; /* driving thread only, like the next ones */
     struct gy_doubt doubts[GY_DOUBTS];
     int doubted;             /* how many of them there are */
     struct gy_error aborted; /* a rank aborts the world, whatever the first failure was */
@@ -96,7 +96,7 @@ void gy_flood_silence(struct gy_overlay *overlay, int rank, const char *text);
 /* Decides the suspicions whose time is over. */
 void gy_flood_doubts(struct gy_overlay *overlay);
 /* Encodes a failure as the body of a message; returns its length. */
-size_t gy_flood_encode(const struct gy_error *verdict, uint8_t body_p[GY_OVERLAY_BODY]);
+size_t gy_flood_encode(const struct gy_error *first_failure, uint8_t body_p[GY_OVERLAY_BODY]);
 void gy_flood_leave(struct gy_overlay *overlay, int rank, int cause, const struct gy_neighbour *from);
 void gy_flood_receive_failure(struct gy_neighbour *from, uint8_t *body, size_t bytes);
 /* An abort is forwarded once, also after the first failure; without one it is the first failure. */
@@ -106,7 +106,7 @@ void gy_flood_receive_leave(struct gy_neighbour *from, uint8_t *body, size_t byt
 /* Sends a neighbour that has just connected what the others have been sent already. */
 void gy_flood_catch_up(struct gy_neighbour *neighbour);
 /* Adopts the failure that another rank of this host has published, if any. */
-void gy_flood_look_at_notice(struct gy_overlay *overlay);
+void gy_flood_read_notice(struct gy_overlay *overlay);
 bool gy_flood_has_notice(const struct gy_overlay *overlay);
 /* The process of the neighbour is gone (`errnum` says how that was detected; 0: its socket or its process ended). Or
  * this rank cannot receive from it for want of memory: then this rank declares itself failed. */
@@ -126,9 +126,9 @@ void gy_failure_of_report(struct gy_overlay *overlay, gyre_status status, int ra
 void gy_failures_free(struct gy_overlay *overlay);
 
 /* failure_detector.c */
-struct gy_neighbour *gy_neighbour_find(struct gy_overlay *overlay, int rank, bool dials);
+struct gy_neighbour *gy_neighbour_find(struct gy_overlay *overlay, int rank, bool connects);
 /* NULL: no memory. */
-struct gy_neighbour *gy_neighbour_add(struct gy_overlay *overlay, int rank, bool dials);
+struct gy_neighbour *gy_neighbour_add(struct gy_overlay *overlay, int rank, bool connects);
 /* An ended neighbour is reset to its state before the first connection; so is one whose rank has reconnected. */
 void gy_neighbour_renew(struct gy_neighbour *neighbour);
 /* Takes over `fd`. */

@@ -210,10 +210,10 @@ bool gy_address_is_link_local(const struct sockaddr_storage *address)
     return address->ss_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&((const struct sockaddr_in6 *)address)->sin6_addr);
 }
 
-void gy_address_take_scope(struct sockaddr_storage *address, const struct sockaddr_storage *near)
+void gy_address_take_scope(struct sockaddr_storage *address, const struct sockaddr_storage *peer)
 {
-    if (gy_address_is_link_local(address) && gy_address_is_link_local(near))
-        ((struct sockaddr_in6 *)address)->sin6_scope_id = ((const struct sockaddr_in6 *)near)->sin6_scope_id;
+    if (gy_address_is_link_local(address) && gy_address_is_link_local(peer))
+        ((struct sockaddr_in6 *)address)->sin6_scope_id = ((const struct sockaddr_in6 *)peer)->sin6_scope_id;
 }
 
 bool gy_address_is_name(const char *host)

@@ -41,9 +41,9 @@ bool gy_address_is_loopback(const struct sockaddr_storage *address);
 /* True if it is an IPv6 link-local address. The link is given by the scope, a number that each host chooses by
  * itself. */
 bool gy_address_is_link_local(const struct sockaddr_storage *address);
-/* A link-local address that came from another host is on the link of `near`, if that is one, too: the scope number of
+/* A link-local address that came from another host is on the link of `peer`, if that is one, too: the scope number of
  * this host replaces the other's. */
-void gy_address_take_scope(struct sockaddr_storage *address, const struct sockaddr_storage *near);
+void gy_address_take_scope(struct sockaddr_storage *address, const struct sockaddr_storage *peer);
 /* A name that hosts may resolve differently: neither a number nor localhost. */
 bool gy_address_is_name(const char *host);
 /* Every interface, IPv6 and IPv4 at once; where there is no IPv6, IPv4. */

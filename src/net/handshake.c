@@ -13,7 +13,7 @@
 #define MAC_BYTES 32u
 #define NONCE_1 28u /* offset of the nonce in messages 1 and 2 */
 #define NONCE_2 24u
-#define ROLE_DIALER 1u
+#define ROLE_INITIATOR 1u
 #define ROLE_ACCEPTOR 2u
 
 _Static_assert(GY_HANDSHAKE_KEY_BYTES == crypto_generichash_KEYBYTES, "key size of keyed BLAKE2b");
@@ -63,7 +63,7 @@ static void say_1(struct gy_handshake *handshake)
     gy_handshake_nonce(handshake, handshake->mode >= GY_INTEGRITY_MAC, nonce);
     gy_wire_put(&wire, MAGIC, 4);
     gy_wire_put(&wire, handshake->version, 2);
-    gy_wire_put(&wire, ROLE_DIALER, 1);
+    gy_wire_put(&wire, ROLE_INITIATOR, 1);
     gy_wire_put(&wire, handshake->purpose, 1);
     gy_wire_put(&wire, handshake->job, 8);
     gy_wire_put(&wire, handshake->from, 4);
@@ -104,13 +104,13 @@ static void say_2(struct gy_handshake *handshake, enum gy_refusal code)
 }
 
 /* Messages 3 and 4 have the same shape. */
-static void say_verdict(struct gy_handshake *handshake, int step, enum gy_refusal code)
+static void send_result(struct gy_handshake *handshake, int step, enum gy_refusal code)
 {
     struct gy_wire wire = gy_wire_over(handshake->out, GY_HANDSHAKE_BYTES_3);
     uint8_t tag[MAC_BYTES];
 
     gy_wire_put(&wire, code, 1);
-    gy_wire_put(&wire, handshake->dialer ? ROLE_DIALER : ROLE_ACCEPTOR, 1);
+    gy_wire_put(&wire, handshake->initiator ? ROLE_INITIATOR : ROLE_ACCEPTOR, 1);
     gy_wire_put(&wire, 0, 2);
     mac(handshake, (uint8_t)step, tag);
     gy_wire_put_bytes(&wire, tag, sizeof(tag));
@@ -142,9 +142,9 @@ static bool is_new(uint8_t purpose)
     return purpose == GY_PURPOSE_BOOTSTRAP || purpose == GY_PURPOSE_JOIN;
 }
 
-/* Checks the mode that the dialer asks for. A new process may have other settings: it is told which, over a socket that
- * is protected as it asked. */
-static enum gy_refusal judge_mode(struct gy_handshake *handshake, uint8_t mode, uint8_t ciphers)
+/* Checks the mode that the initiator asks for. A new process may have other settings: it is told which, over a socket
+ * that is protected as it asked. */
+static enum gy_refusal check_mode(struct gy_handshake *handshake, uint8_t mode, uint8_t ciphers)
 {
     if (!is_new(handshake->purpose) && mode != handshake->mode)
         return GY_REFUSAL_INTEGRITY;
@@ -153,7 +153,7 @@ static enum gy_refusal judge_mode(struct gy_handshake *handshake, uint8_t mode, 
     return GY_REFUSAL_NONE;
 }
 
-static enum gy_refusal judge_1(struct gy_handshake *handshake, uint8_t purpose, uint64_t job, uint32_t to)
+static enum gy_refusal check_1(struct gy_handshake *handshake, uint8_t purpose, uint64_t job, uint32_t to)
 {
     if (handshake->peer_version != handshake->version)
         return GY_REFUSAL_VERSION;
@@ -179,7 +179,7 @@ static void hear_foreword(struct gy_handshake *handshake)
     uint16_t version = (uint16_t)gy_wire_get(&wire, 2);
     uint8_t role = (uint8_t)gy_wire_get(&wire, 1);
 
-    if (magic != MAGIC || role != ROLE_DIALER) {
+    if (magic != MAGIC || role != ROLE_INITIATOR) {
         refuse(handshake, GY_REFUSAL_GARBAGE);
         return;
     }
@@ -205,7 +205,7 @@ static void hear_1(struct gy_handshake *handshake)
     ciphers = (uint8_t)gy_wire_get(&wire, 1);
     handshake->purpose = purpose;
     remember(handshake, handshake->in, GY_HANDSHAKE_BYTES_1 - MAC_BYTES);
-    refusal = judge_1(handshake, purpose, job, to);
+    refusal = check_1(handshake, purpose, job, to);
     if (!tag_matches(handshake, 1, handshake->in + GY_HANDSHAKE_BYTES_1 - MAC_BYTES)) {
         refuse(handshake, refusal == GY_REFUSAL_NONE ? GY_REFUSAL_SECRET : refusal); /* no answer */
         return;
@@ -215,7 +215,7 @@ static void hear_1(struct gy_handshake *handshake)
     if (refusal == GY_REFUSAL_NONE && (mode >= GY_INTEGRITIES || gy_wire_get(&wire, 2) != 0))
         refusal = GY_REFUSAL_GARBAGE;
     if (refusal == GY_REFUSAL_NONE)
-        refusal = judge_mode(handshake, mode, ciphers);
+        refusal = check_mode(handshake, mode, ciphers);
     say_2(handshake, refusal);
     if (refusal != GY_REFUSAL_NONE)
         refuse(handshake, refusal);
@@ -253,7 +253,7 @@ static void hear_2(struct gy_handshake *handshake)
     }
     remember(handshake, handshake->in, GY_HANDSHAKE_BYTES_2 - MAC_BYTES);
     if (!tag_matches(handshake, 2, handshake->in + GY_HANDSHAKE_BYTES_2 - MAC_BYTES)) {
-        say_verdict(handshake, 3, GY_REFUSAL_SECRET); /* so that the other side can name it too */
+        send_result(handshake, 3, GY_REFUSAL_SECRET); /* so that the other side can name it too */
         refuse(handshake, GY_REFUSAL_SECRET);
         return;
     }
@@ -263,13 +263,13 @@ static void hear_2(struct gy_handshake *handshake)
                                   : !fits_mode(handshake, suite) ? GY_REFUSAL_INTEGRITY
                                                                  : GY_REFUSAL_JOB;
 
-        say_verdict(handshake, 3, refusal);
+        send_result(handshake, 3, refusal);
         refuse(handshake, refusal);
         return;
     }
     handshake->job = job;
     handshake->keys.suite = (enum gy_suite)suite;
-    say_verdict(handshake, 3, GY_REFUSAL_NONE);
+    send_result(handshake, 3, GY_REFUSAL_NONE);
     if (!gy_handshake_agree(handshake, handshake->in + NONCE_2)) { /* only a broken build that has the key sends this */
         refuse(handshake, GY_REFUSAL_GARBAGE);
         return;
@@ -278,7 +278,7 @@ static void hear_2(struct gy_handshake *handshake)
 }
 
 /* Message 3 or 4: code, role, two zeros, MAC. */
-static enum gy_refusal judge_verdict(const struct gy_handshake *handshake, uint8_t step, uint8_t role)
+static enum gy_refusal check_result(const struct gy_handshake *handshake, uint8_t step, uint8_t role)
 {
     uint8_t code = handshake->in[0];
 
@@ -291,12 +291,12 @@ static enum gy_refusal judge_verdict(const struct gy_handshake *handshake, uint8
 
 static void hear_3(struct gy_handshake *handshake)
 {
-    enum gy_refusal refusal = judge_verdict(handshake, 3, ROLE_DIALER);
+    enum gy_refusal refusal = check_result(handshake, 3, ROLE_INITIATOR);
 
     remember(handshake, handshake->in, GY_HANDSHAKE_BYTES_3);
     if (refusal == GY_REFUSAL_NONE && !gy_handshake_agree(handshake, handshake->transcript + NONCE_1))
         refusal = GY_REFUSAL_GARBAGE;
-    say_verdict(handshake, 4, refusal);
+    send_result(handshake, 4, refusal);
     if (refusal != GY_REFUSAL_NONE) {
         refuse(handshake, refusal);
         return;
@@ -307,7 +307,7 @@ static void hear_3(struct gy_handshake *handshake)
 
 static void hear_4(struct gy_handshake *handshake)
 {
-    enum gy_refusal refusal = judge_verdict(handshake, 4, ROLE_ACCEPTOR);
+    enum gy_refusal refusal = check_result(handshake, 4, ROLE_ACCEPTOR);
 
     if (refusal != GY_REFUSAL_NONE) {
         refuse(handshake, refusal);
@@ -334,11 +334,11 @@ void gy_handshake_forget(struct gy_handshake *handshake)
     sodium_memzero(handshake, sizeof(*handshake));
 }
 
-void gy_handshake_dial(struct gy_handshake *handshake, const uint8_t key[GY_HANDSHAKE_KEY_BYTES], uint64_t job,
-                       enum gy_purpose purpose, uint32_t from, uint32_t to, enum gy_integrity mode)
+void gy_handshake_initiate(struct gy_handshake *handshake, const uint8_t key[GY_HANDSHAKE_KEY_BYTES], uint64_t job,
+                           enum gy_purpose purpose, uint32_t from, uint32_t to, enum gy_integrity mode)
 {
     begin(handshake, mode);
-    handshake->dialer = true;
+    handshake->initiator = true;
     handshake->purpose = (uint8_t)purpose;
     handshake->job = job;
     handshake->from = from;
@@ -348,7 +348,7 @@ void gy_handshake_dial(struct gy_handshake *handshake, const uint8_t key[GY_HAND
     say_1(handshake);
 }
 
-void gy_handshake_redial(struct gy_handshake *handshake)
+void gy_handshake_initiate_again(struct gy_handshake *handshake)
 {
     handshake->transcript_bytes = 0;
     say_1(handshake);
@@ -373,7 +373,7 @@ size_t gy_handshake_wants(const struct gy_handshake *handshake)
 
 bool gy_handshake_is_unproved(const struct gy_handshake *handshake)
 {
-    return !handshake->dialer && !handshake->proved;
+    return !handshake->initiator && !handshake->proved;
 }
 
 void gy_handshake_feed(struct gy_handshake *handshake, const uint8_t *bytes, size_t count)

@@ -1,7 +1,7 @@
 /* The authenticated handshake on every socket, as a pure state machine: bytes in, bytes out, no input or output of its
  * own.
  *
- *   dialer                                                          acceptor
+ *   initiator                                                       acceptor
  *     1 --- magic, version, purpose, job, from, to, mode, nonce_d, MAC("1") ->   92 bytes
  *     2 <-- magic, version, code, job, rank, suite, nonce_a, MAC("2") --         88 bytes
  *     3 --- code, MAC("3") -------------------------------------------->         36 bytes
@@ -11,16 +11,16 @@
  * nonces, both roles, the ranks and the purpose are covered: a replayed, reflected or redirected message fails. A code
  * other than 0 is a refusal, after which the connection ends; both sides can name its reason.
  *
- * The acceptor answers nothing and makes no key pair before MAC("1") has proved that the dialer knows the key. So an
+ * The acceptor answers nothing and makes no key pair before MAC("1") has proved that the initiator knows the key. So an
  * unauthenticated peer gets nothing against which a secret could be tried offline. A recorded message 1 can be
- * replayed. The answer to it holds no more than the recorded one, and message 3 fails. The dialer recognises another
+ * replayed. The answer to it holds no more than the recorded one, and message 3 fails. The initiator recognises another
  * secret by the connection's orderly end before any answer.
  *
  * What follows the handshake on the socket is protected (record_protection.h) as the mode, GYRE_INTEGRITY, asks for.
- * The dialer sends the mode and the ciphers it supports; the acceptor picks the suite. At mac and encrypt both nonces
- * are fresh X25519 public keys. Their shared secret goes into the keys of this connection, with the job's key and all
- * four messages. So the keys differ from those of every other connection, and recorded traffic stays secret if the
- * secret leaks later. */
+ * The initiator sends the mode and the ciphers it supports; the acceptor picks the suite. At mac and encrypt both
+ * nonces are fresh X25519 public keys. Their shared secret goes into the keys of this connection, with the job's key
+ * and all four messages. So the keys differ from those of every other connection, and recorded traffic stays secret if
+ * the secret leaks later. */
 #ifndef GY_NET_HANDSHAKE_H
 #define GY_NET_HANDSHAKE_H
 
@@ -63,16 +63,16 @@ enum gy_handshake_state { GY_HANDSHAKE_RUNNING, GY_HANDSHAKE_DONE, GY_HANDSHAKE_
 struct gy_handshake {
     enum gy_handshake_state state; /* when not RUNNING, `out` may still hold bytes to send */
     enum gy_refusal refusal;
-    bool dialer;
+    bool initiator;
     bool proved; /* acceptor: MAC("1") was right */
     uint8_t purpose;
     uint16_t version;                     /* ours; tests change it before the first byte */
     uint16_t peer_version;                /* 0: not received */
-    uint32_t from, to;                    /* dialer's and acceptor's rank */
-    uint64_t job;                         /* 0 on the dialer's side: not known yet, learnt from message 2 */
+    uint32_t from, to;                    /* initiator's and acceptor's rank */
+    uint64_t job;                         /* 0 on the initiator's side: not known yet, learnt from message 2 */
     uint32_t size;                        /* acceptor: ranks below this are possible */
     uint32_t purposes;                    /* acceptor: bit mask of what is allowed */
-    enum gy_integrity mode;               /* ours; the acceptor of a bootstrap takes the dialer's */
+    enum gy_integrity mode;               /* ours; the acceptor of a bootstrap takes the initiator's */
     uint8_t ciphers;                      /* bit mask of 1 << enum gy_suite: what we can do; tests narrow it */
     struct gy_seal_keys keys;             /* when DONE */
     uint8_t ephemeral[GY_SEAL_KEY_BYTES]; /* our X25519 secret key, at mac and encrypt, until DONE */
@@ -84,12 +84,13 @@ struct gy_handshake {
     size_t in_bytes, in_want, out_bytes, out_taken;
 };
 
-void gy_handshake_dial(struct gy_handshake *handshake, const uint8_t key[GY_HANDSHAKE_KEY_BYTES], uint64_t job,
-                       enum gy_purpose purpose, uint32_t from, uint32_t to, enum gy_integrity mode);
+void gy_handshake_initiate(struct gy_handshake *handshake, const uint8_t key[GY_HANDSHAKE_KEY_BYTES], uint64_t job,
+                           enum gy_purpose purpose, uint32_t from, uint32_t to, enum gy_integrity mode);
 void gy_handshake_accept(struct gy_handshake *handshake, const uint8_t key[GY_HANDSHAKE_KEY_BYTES], uint64_t job,
                          uint32_t rank, uint32_t size, uint32_t purposes, enum gy_integrity mode);
-/* Message 1 anew, for tests that have changed the version or the ciphers of a dialer that has not been listened to. */
-void gy_handshake_redial(struct gy_handshake *handshake);
+/* Message 1 anew, for tests that have changed the version or the ciphers of a initiator that has not been listened
+ * to. */
+void gy_handshake_initiate_again(struct gy_handshake *handshake);
 /* Overwrites all its secrets before its memory is reused. */
 void gy_handshake_forget(struct gy_handshake *handshake);
 /* Returns the number of bytes wanted now. Read no more than these from the socket: what follows belongs to its next

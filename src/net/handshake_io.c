@@ -52,7 +52,7 @@ static int listen_once(struct gy_handshake_io *handshake_io)
     if (got == 0) {
         const struct gy_handshake *handshake = &handshake_io->handshake;
 
-        handshake_io->unanswered = handshake->dialer && handshake->step == 2 && handshake->in_bytes == 0 &&
+        handshake_io->unanswered = handshake->initiator && handshake->step == 2 && handshake->in_bytes == 0 &&
                                    gy_socket_delivered(handshake_io->fd);
         return ECONNRESET;
     }
@@ -125,7 +125,7 @@ void gy_handshake_io_cancel(struct gy_handshake_io *handshake_io)
 {
     if (handshake_io->fd < 0)
         return;
-    if (handshake_io->handshake.dialer && handshake_io->handshake.state == GY_HANDSHAKE_RUNNING)
+    if (handshake_io->handshake.initiator && handshake_io->handshake.state == GY_HANDSHAKE_RUNNING)
         gy_handshake_io_introduce(handshake_io->fd, &handshake_io->handshake);
     gy_poller_remove(handshake_io->poller, &handshake_io->watch);
     close(handshake_io->fd);

@@ -17,7 +17,7 @@ struct gy_handshake_io {
     struct gy_watch watch;
     int fd;
     bool connecting;
-    bool unanswered; /* dialer: the acceptor read message 1 and closed without an answer: it has another secret */
+    bool unanswered; /* initiator: the acceptor read message 1 and closed without an answer: it has another secret */
     int64_t started;
     unsigned ticks;             /* of its owner's clock, at which it was still there; the listener's */
     int64_t ticked;             /* how long these took, if none came late */
@@ -38,10 +38,11 @@ struct gy_unanswered {
     int64_t since;
 };
 
-/* Dialer, when an attempt is over: returns true if the acceptor seems not to know the key of this process. It then ends
- * the connection without an answer. A process that ends may do so too, but not three times in a fifth of a second. */
+/* Initiator, when an attempt is over: returns true if the acceptor seems not to know the key of this process. It
+ * then ends the connection without an answer. A process that ends may do so too, but not three times in a fifth of a
+ * second. */
 bool gy_handshake_io_is_of_another_secret(const struct gy_handshake_io *handshake_io, struct gy_unanswered *unanswered);
-/* Dialer, before it closes `fd` without a handshake: sends what is left of message 1, as far as that does not block.
+/* Initiator, before it closes `fd` without a handshake: sends what is left of message 1, as far as that does not block.
  * The acceptor then knows that the connection came from a member. */
 void gy_handshake_io_introduce(int fd, struct gy_handshake *handshake);
 /* Closes without a callback; idempotent. */

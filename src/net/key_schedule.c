@@ -33,14 +33,14 @@ static void mix(const uint8_t key[GY_HANDSHAKE_KEY_BYTES], const char *label, co
 bool gy_handshake_agree(struct gy_handshake *handshake, const uint8_t *theirs)
 {
     uint8_t shared[crypto_scalarmult_BYTES] = {0}, talk[GY_HANDSHAKE_KEY_BYTES], key[GY_HANDSHAKE_KEY_BYTES];
-    bool dialer = handshake->dialer;
+    bool initiator = handshake->initiator;
 
     if (handshake->keys.suite >= GY_SUITE_MAC && crypto_scalarmult(shared, handshake->ephemeral, theirs) != 0)
         return false;
     mix(handshake->key, "gyre connection", handshake->transcript, handshake->transcript_bytes, talk);
     mix(talk, "gyre agreement", shared, sizeof(shared), key);
-    mix(key, dialer ? "dialer" : "acceptor", NULL, 0, handshake->keys.out);
-    mix(key, dialer ? "acceptor" : "dialer", NULL, 0, handshake->keys.in);
+    mix(key, initiator ? "dialer" : "acceptor", NULL, 0, handshake->keys.out);
+    mix(key, initiator ? "acceptor" : "dialer", NULL, 0, handshake->keys.in);
     sodium_memzero(shared, sizeof(shared));
     sodium_memzero(talk, sizeof(talk));
     sodium_memzero(key, sizeof(key));

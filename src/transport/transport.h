@@ -187,8 +187,8 @@ struct gy_transport_ops {
      * post it instead. Never blocks. Optional. */
     bool (*send_short)(struct gy_link *link, const struct gy_frame *header, const void *payload);
     /* True if post sends a short frame as quickly: send_short is for callers without a frame of their own. */
-    bool dialled; /* a link has a descriptor of its own, which tells the peer's end */
-    bool socket;  /* it is a socket: the kernel copies and wakes */
+    bool has_descriptor; /* a link has a descriptor of its own, which tells the peer's end */
+    bool socket;         /* it is a socket: the kernel copies and wakes */
     bool posts_quickly;
     /* Sends and receives what is possible, at most a few frames; returns true if anything moved. Never blocks. */
     bool (*progress)(struct gy_link *link);

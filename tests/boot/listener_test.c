@@ -1,17 +1,20 @@
-/* Whose time at a listener is over.
+/* When a listener closes a connection for its time.
  *
- * who_was_away_listens_first: its inbound connection says nothing at first, and speaks while nobody listens; when the rank is back, the
- * inbound connection's time is over by the clock, but the rank has not heard what there was to hear. The clock's tick comes to the
- * poller before the word does, and the listener is oversubscribed: somebody else waits to be let in.
+ * who_was_away_listens_first: its inbound connection is silent at first, and sends while the rank does not poll.
+ * When the rank polls again, the connection's time is over by the clock, but its bytes have not been read. The
+ * clock's tick comes to the poller before the bytes do, and the listener is oversubscribed: another connection waits
+ * to be accepted.
  *
- * who_is_silent_makes_room: for somebody else, where the rank looks all the time.
+ * who_is_silent_makes_room: for another connection, where the rank polls all the time.
  *
- * a_member_that_ends_its_connection_leaves_no_warning: it has given up, or only looked whether the rank listens; a stranger leaves one.
+ * a_member_that_ends_its_connection_leaves_no_warning: it has given up, or only tested whether the rank listens; an
+ * unauthenticated peer leaves one.
  *
- * an_end_without_an_answer: after message 1 it is read as another secret, three times in a fifth of a second; before, as another program.
+ * an_end_without_an_answer: after message 1 it is read as another secret, three times in a fifth of a second;
+ * before, as another program.
  *
- * And how long descriptors were short: old_shortages_are_forgotten by the time of the next one, also where somebody else has
- * let in whom this listener could not. */
+ * And how long descriptors were short: old_shortages_are_forgotten by the time of the next one, also if another
+ * process has accepted the connection that this listener could not. */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -59,7 +62,7 @@ static int visit(void)
     return fd;
 }
 
-/* Is there, before so long has passed, what `done` says? */
+/* True if `done` returns true before so long has passed. */
 static bool turn_until(const bool *done, int64_t ns)
 {
     for (int64_t limit = gy_now() + ns; !*done && gy_now() < limit;)
@@ -92,7 +95,7 @@ Test(listener, who_was_away_listens_first, .timeout = 30)
     int other = visit();
 
     usleep(400000); /* a tick */
-    gy_handshake_dial(&handshake, key, JOB, GY_PURPOSE_OVERLAY, 1, 0, GY_INTEGRITY_OFF);
+    gy_handshake_initiate(&handshake, key, JOB, GY_PURPOSE_OVERLAY, 1, 0, GY_INTEGRITY_OFF);
     cr_assert_eq(send(inbound, handshake.out, GY_HANDSHAKE_BYTES_1, MSG_NOSIGNAL), GY_HANDSHAKE_BYTES_1);
     usleep(400000);
     gy_poller_poll(poller, 0);
@@ -117,7 +120,7 @@ Test(listener, who_is_silent_makes_room, .timeout = 30)
     gy_listener_on(listener, GY_PURPOSE_OVERLAY, come_in, &in);
     int silent = visit(), inbound = visit();
     struct gy_handshake handshake;
-    gy_handshake_dial(&handshake, key, JOB, GY_PURPOSE_OVERLAY, 1, 0, GY_INTEGRITY_OFF);
+    gy_handshake_initiate(&handshake, key, JOB, GY_PURPOSE_OVERLAY, 1, 0, GY_INTEGRITY_OFF);
     cr_assert_eq(send(inbound, handshake.out, GY_HANDSHAKE_BYTES_1, MSG_NOSIGNAL), GY_HANDSHAKE_BYTES_1);
     uint8_t second[GY_HANDSHAKE_BYTES_2];
     ssize_t got = -1;
@@ -149,7 +152,7 @@ static void give_up(void)
 {
     struct gy_handshake_io handshake_io = {.fd = -1};
 
-    gy_handshake_dial(&handshake_io.handshake, key, JOB, GY_PURPOSE_OVERLAY, 1, 0, GY_INTEGRITY_OFF);
+    gy_handshake_initiate(&handshake_io.handshake, key, JOB, GY_PURPOSE_OVERLAY, 1, 0, GY_INTEGRITY_OFF);
     cr_assert(gy_handshake_io_start(&handshake_io, poller, gy_socket_connect(&place), true, never_done, NULL));
     gy_handshake_io_cancel(&handshake_io);
 }
@@ -188,14 +191,15 @@ static void note_over(void *user, struct gy_handshake_io *handshake_io, int errn
     *(bool *)user = true;
 }
 
-/* An attempt at a listen_fd that ends the connection after, or before, it has read message 1. True if it was taken for another secret. */
+/* An attempt at a listen_fd that ends the connection after, or before, it has read message 1. True if it was taken for
+ * another secret. */
 static bool attempt(int listen_fd, bool reads, struct gy_unanswered *unanswered)
 {
     struct gy_handshake_io handshake_io = {.fd = -1};
     uint8_t first[GY_HANDSHAKE_BYTES_1];
     bool over = false;
 
-    gy_handshake_dial(&handshake_io.handshake, key, JOB, GY_PURPOSE_OVERLAY, 1, 0, GY_INTEGRITY_OFF);
+    gy_handshake_initiate(&handshake_io.handshake, key, JOB, GY_PURPOSE_OVERLAY, 1, 0, GY_INTEGRITY_OFF);
     cr_assert(gy_handshake_io_start(&handshake_io, poller, gy_socket_connect(&place), true, note_over, &over));
     if (reads) /* sends message 1 */
         gy_poller_poll(poller, GY_SECOND);

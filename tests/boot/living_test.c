@@ -1,4 +1,5 @@
-/* Living: what looks like a death over the overlay and is none, and two ranks that lose each other, one of which is out. */
+/* Living: what looks like a death over the overlay and is none, and two ranks that lose each other, one of which is
+ * out. */
 #include <errno.h>
 #include <string.h>
 
@@ -6,7 +7,7 @@
 #include "membership/overlay_internal.h"
 #include "ranks.h"
 
-/* Rank 1 has no memory for what rank 0 says: that is the end of rank 1, and of nobody else. */
+/* Rank 1 has no memory for a message of rank 0: rank 1 fails, and no other rank. */
 static void live_deaf(struct rank *rank, struct gy_poller *poller, struct gy_overlay *overlay)
 {
     static const uint8_t message[GY_OVERLAY_BODY + 1];
@@ -22,7 +23,7 @@ static void live_deaf(struct rank *rank, struct gy_poller *poller, struct gy_ove
     for (int i = 0; i < rank->size; i++)
         rank->found[i] = gy_overlay_failure(overlay, i)->status;
     rank->found[7] = gy_overlay_deaf(overlay) != NULL;
-    ranks_reach(rank, poller, overlay, STAGE_TOLD); /* nobody leaves before all have looked */
+    ranks_reach(rank, poller, overlay, STAGE_TOLD); /* no rank leaves before all have checked */
 }
 
 static void deaf(void)
@@ -40,8 +41,8 @@ static void deaf(void)
     printf("ok: who cannot hear gives up, and blames nobody: %s\n", ranks[0].error.text);
 }
 
-/* Rank 0 has lost its connection to rank 1, which has not noticed, and dials it again. */
-static void live_redial(struct rank *rank, struct gy_poller *poller, struct gy_overlay *overlay)
+/* Rank 0 has lost its connection to rank 1, which has not noticed, and connects to it again. */
+static void live_reconnect(struct rank *rank, struct gy_poller *poller, struct gy_overlay *overlay)
 {
     int64_t until = gy_now() + GY_SECOND / 2;
     int other = 1 - rank->rank, kept = -1;
@@ -50,7 +51,7 @@ static void live_redial(struct rank *rank, struct gy_poller *poller, struct gy_o
     if (rank->rank == 0) {
         struct gy_neighbour *ours = gy_neighbour_find(overlay, other, true);
 
-        CHECK(ours && ours->connected, "rank 0 has not dialled rank 1");
+        CHECK(ours && ours->connected, "rank 0 has not connected to rank 1");
         kept = dup(ours->stream.fd); /* so that rank 1 sees no end */
         ours->ended = true;
     }
@@ -64,9 +65,9 @@ static void live_redial(struct rank *rank, struct gy_poller *poller, struct gy_o
         close(kept);
 }
 
-static void redialled(void)
+static void reconnected(void)
 {
-    struct rank *ranks = ranks_watch(2, live_redial);
+    struct rank *ranks = ranks_watch(2, live_reconnect);
 
     for (int i = 0; i < 2; i++)
         ranks[i].together = true;
@@ -75,11 +76,11 @@ static void redialled(void)
         CHECK(ranks[i].status == GYRE_SUCCESS && ranks[i].found[0] && ranks[i].found[1] == GYRE_SUCCESS,
               "rank %d: %d, connected %ld, fate %ld: %s", i, ranks[i].status, ranks[i].found[0], ranks[i].found[1],
               ranks[i].error.text);
-    puts("ok: who dials again is heard again");
+    puts("ok: a rank that connects again is heard again");
 }
 
-/* Ranks 0 and 1 have lost each other, and rank 2 has both: one of them is out, the same for all. `choice`: rank 0 finds it two
- * seconds later, when rank 1 has said so. */
+/* Ranks 0 and 1 have lost each other, and rank 2 has both: one of them is out, the same for all. `choice`: rank 0 finds
+ * it two seconds later, when rank 1 has said so. */
 static void live_parted(struct rank *rank, struct gy_poller *poller, struct gy_overlay *overlay)
 {
     bool later = rank->choice == 1;
@@ -126,8 +127,9 @@ static void parted(bool later)
     printf("ok: of two that have lost each other one is out: %s\n", ranks[2].error.text);
 }
 
-/* Rank 2 leaves when rank 0 has left, and all that are still connected to it compute for a while. Rank 7, which is not, waits
- * for it and finds its listener closed: it must hear the leave message, and call nobody dead until then. */
+/* Rank 2 leaves after rank 0, and all ranks that are still connected to it compute for a while. Rank 7, which is not
+ * connected to it, waits for it and finds its listener closed. It must receive the leave message, and report no
+ * death until then. */
 static void live_unheard(struct rank *rank, struct gy_poller *poller, struct gy_overlay *overlay)
 {
     const struct rank *ranks = rank - rank->rank;
@@ -159,7 +161,7 @@ static void live_unheard(struct rank *rank, struct gy_poller *poller, struct gy_
         ranks_turn(rank, poller, overlay);
     rank->found[1] = gy_overlay_calm(overlay);
     atomic_store(&rank->stage, STAGE_ASKED);
-    while (atomic_load(&ranks[7].stage) < STAGE_ASKED) /* there is somebody to be asked as long */
+    while (atomic_load(&ranks[7].stage) < STAGE_ASKED) /* so long there is a rank that can be asked */
         ranks_turn(rank, poller, overlay);
 }
 
@@ -182,9 +184,9 @@ static void await_stage(const struct rank *rank, int stage)
         usleep(1000);
 }
 
-/* Rank 7 waits for rank 2, that has left, and is connected to all that could tell but rank 4. That one leaves, too, while
- * it is being asked, and whoever could tell of that has left before: it is none of rank 7's business, until this waits for
- * rank 4 itself. */
+/* Rank 7 waits for rank 2, which has left, and is connected to all ranks that could tell but rank 4. Rank 4 leaves,
+ * too, while it is being asked, and the ranks that could tell of that have left before. That does not concern rank 7
+ * until it waits for rank 4 itself. */
 static void live_witness(struct rank *rank, struct gy_poller *poller, struct gy_overlay *overlay)
 {
     const struct rank *ranks = rank - rank->rank;
@@ -238,7 +240,7 @@ int main(void)
     setvbuf(stdout, NULL, _IOLBF, 0);
     setenv("GYRE_LOG", "warn", 0);
     deaf();
-    redialled();
+    reconnected();
     parted(false);
     parted(true);
     unheard();

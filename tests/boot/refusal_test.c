@@ -1,19 +1,23 @@
-/* Whoever is missing, there twice, of another size, job, version, secret or setting, or dies while the ranks meet, is
- * named on every rank that waits: whole meetings of real processes, over tcp:// or, with the argument "file", over file://.
+/* A rank that is missing, there twice, of another size, job, version, secret or setting, or that dies during the
+ * bootstrap, is named on every rank that waits. These are whole bootstraps of real processes, over tcp:// or, with
+ * the argument "file", over file://.
  *
- * The linker puts our own functions in front of the library's (--wrap): a rank of another version is one whose
- * handshakes say so, one of other rules has another last digit of them, and a rank is seated when its parent has let it in. One rank may hang up at that very moment, as a
- * rank does that rank 0 has told of a failure: its parent, which took the handshake for finished, must blame nobody. */
+ * The linker puts our own functions in front of the library's (--wrap). A rank of another version is one whose
+ * handshakes say so, one of other rules has another last digit of them, and a rank has its tree position when its
+ * parent has accepted it. One rank may close its connection at that very moment, as a rank does that rank 0 has told
+ * of a failure. Its parent, which took the handshake for finished, must blame no rank. */
 #include <signal.h>
 
 #include "../system/fault_noise.h"
 #include "bootstrap/tree.h"
 #include "ranks.h"
 
-void __real_gy_handshake_dial(struct gy_handshake *handshake, const uint8_t key[GY_HANDSHAKE_KEY_BYTES], uint64_t job,
-                              enum gy_purpose purpose, uint32_t from, uint32_t to, enum gy_integrity mode);
-void __wrap_gy_handshake_dial(struct gy_handshake *handshake, const uint8_t key[GY_HANDSHAKE_KEY_BYTES], uint64_t job,
-                              enum gy_purpose purpose, uint32_t from, uint32_t to, enum gy_integrity mode);
+void __real_gy_handshake_initiate(struct gy_handshake *handshake, const uint8_t key[GY_HANDSHAKE_KEY_BYTES],
+                                  uint64_t job, enum gy_purpose purpose, uint32_t from, uint32_t to,
+                                  enum gy_integrity mode);
+void __wrap_gy_handshake_initiate(struct gy_handshake *handshake, const uint8_t key[GY_HANDSHAKE_KEY_BYTES],
+                                  uint64_t job, enum gy_purpose purpose, uint32_t from, uint32_t to,
+                                  enum gy_integrity mode);
 void __real_gy_handshake_accept(struct gy_handshake *handshake, const uint8_t key[GY_HANDSHAKE_KEY_BYTES], uint64_t job,
                                 uint32_t rank, uint32_t size, uint32_t purposes, enum gy_integrity mode);
 void __wrap_gy_handshake_accept(struct gy_handshake *handshake, const uint8_t key[GY_HANDSHAKE_KEY_BYTES], uint64_t job,
@@ -26,14 +30,15 @@ size_t __wrap_gy_config_shared(const struct gy_config *config, char text_p[GY_CO
 enum found { FOUND_PARENT };
 enum choice { JOINS, HANGS_UP, OTHER_RULES };
 
-void __wrap_gy_handshake_dial(struct gy_handshake *handshake, const uint8_t key[GY_HANDSHAKE_KEY_BYTES], uint64_t job,
-                              enum gy_purpose purpose, uint32_t from, uint32_t to, enum gy_integrity mode)
+void __wrap_gy_handshake_initiate(struct gy_handshake *handshake, const uint8_t key[GY_HANDSHAKE_KEY_BYTES],
+                                  uint64_t job, enum gy_purpose purpose, uint32_t from, uint32_t to,
+                                  enum gy_integrity mode)
 {
-    __real_gy_handshake_dial(handshake, key, job, purpose, from, to, mode);
+    __real_gy_handshake_initiate(handshake, key, job, purpose, from, to, mode);
     if (rank_self->version == 0)
         return;
     handshake->version = rank_self->version;
-    gy_handshake_redial(handshake);
+    gy_handshake_initiate_again(handshake);
 }
 
 void __wrap_gy_handshake_accept(struct gy_handshake *handshake, const uint8_t key[GY_HANDSHAKE_KEY_BYTES], uint64_t job,
@@ -67,8 +72,8 @@ void __wrap_gy_bootstrap_tree_join(struct gy_bootstrap_tree *tree, int parent, i
 
 static char address[96];
 static bool file;
-/* Seconds: who waits for somebody that it refuses, and who is refused, long enough that it believes it: a file may be
- * stale for 2 s. Rank 0 is there for longer than they need who may come later than it. */
+/* Seconds: of a rank that waits for one that it refuses, and of a rank that is refused, long enough that it believes
+ * the refusal: a file may be stale for 2 s. Rank 0 waits for longer than the ranks that may come later than it need. */
 static double refusing, refused;
 
 static int64_t nanoseconds(double seconds)
@@ -76,7 +81,7 @@ static int64_t nanoseconds(double seconds)
     return (int64_t)(seconds * 1e9);
 }
 
-/* `count` ranks of `size` who wait for at most `seconds`. */
+/* `count` ranks of `size` that wait for at most `seconds`. */
 static struct rank *prepare(int count, int size, double seconds)
 {
     struct rank *ranks = ranks_make(count, size, address);
@@ -93,7 +98,7 @@ static void missing(void)
     ranks_run(ranks, 3);
     ranks_expect(ranks, 3, GYRE_MEETING_FAILED, "missing: rank 3, 4");
 
-    ranks = prepare(1, 3, 1); /* nobody listens */
+    ranks = prepare(1, 3, 1); /* no process listens */
     ranks[0].rank = 1;
     ranks_run(ranks, 1);
     ranks_expect(ranks, 1, GYRE_MEETING_FAILED, file ? "No such file" : "Connection refused");
@@ -138,8 +143,8 @@ static void other_job(void)
     ranks_expect(ranks, 4, GYRE_REFUSED, "rank 3 belongs to another job");
 }
 
-/* A rank of an older or a newer gyre: it is told both versions at once, and everyone who waits for it at the end. `theirs`
- * is what its handshakes say; `ours` is this tree's. */
+/* A rank of an older or a newer gyre: it is told both versions at once, and all ranks that wait for it at the end.
+ * `theirs` is the version in its handshakes; `ours` is this tree's. */
 static void other_version(uint16_t ours, uint16_t theirs)
 {
     struct rank *ranks = prepare(3, 3, refusing);
@@ -168,7 +173,7 @@ static void other_version(uint16_t ours, uint16_t theirs)
     ranks_expect(ranks + 1, 2, GYRE_REFUSED, told);
 }
 
-/* Somebody with another secret is refused, and the job meets all the same. */
+/* A process with another secret is refused, and the job bootstraps all the same. */
 static void other_secret(void)
 {
     struct rank *ranks = prepare(4, 3, 20);
@@ -179,7 +184,7 @@ static void other_secret(void)
     ranks_run(ranks, 4);
     for (int i = 0; i < 3; i++)
         CHECK(ranks[i].status == GYRE_SUCCESS, "rank %d: %s", i, ranks[i].error.text);
-    /* It may also have come when the meeting was over and nobody listened any more. */
+    /* It may also have come when the bootstrap was over and the listener closed. */
     CHECK(ranks[3].status == GYRE_REFUSED || ranks[3].status == GYRE_MEETING_FAILED, "status %d", ranks[3].status);
 
     ranks = prepare(2, 3, refusing); /* rank 0 waits for rank 2, so that the intruder certainly meets it */
@@ -191,7 +196,8 @@ static void other_secret(void)
     ranks_expect(ranks, 1, GYRE_MEETING_FAILED, "2 (one was refused: wrong secret)");
 }
 
-/* Who has no time to find out whether the file is stale, and is refused until its deadline, says that it was. */
+/* A rank that has no time to find out whether the file is stale, and is refused until its deadline, reports the
+ * refusal. */
 static void hurried(void)
 {
     struct rank *ranks = prepare(2, 3, refusing);
@@ -254,7 +260,7 @@ static void death(int victim, bool of_a_parent)
     int64_t when, noise;
 
     for (int i = 0; i < 7; i++)
-        ranks[i].victim = i == 0; /* rank 0 joins nobody: it is not waited for */
+        ranks[i].victim = i == 0; /* rank 0 connects to no rank: it is not waited for */
     ranks_start(ranks, 7, true);
     ranks_await(ranks, 7, STAGE_SEATED);
     for (int i = 1; i < 7 && of_a_parent; i++) {

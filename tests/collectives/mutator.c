@@ -1,5 +1,5 @@
-/* The mutator: breaks one step of one rank's schedule in one way at a time; the checker must reject every mutant that is
- * not equivalent.
+/* The mutator: breaks one step of one rank's schedule in one way at a time; the checker must reject every mutant that
+ * is not equivalent.
  *
  * Whether a mutant that survives is equivalent is computed from what it did, not from how it was made. In every run:
  *   same       its dataflow (order.h) is the original's, and so is its happens-before relation: it does the same
@@ -8,14 +8,14 @@
  *   reordered  over links only: its dataflow is the original's, and it is not merely weaker: messages that have nothing
  *              to do with each other come in another order. Nothing of a call over links outlives it (its buffers are
  *              its own, and messages belong to calls), so that the runs of it alone have proved it
- *   paced      its dataflow is the original's, and it is merely weaker, but by a need of which the schedule itself says that
- *              the same tile would do (gy_need.paced)
- *   barrier    of barriers only: no data are in it, so that the checker's proof (no rank leaves before all have entered,
- *              and the collectives around it are right) is the whole definition
+ *   paced      its dataflow is the original's, and it is merely weaker, but by a need of which the schedule itself says
+ *              that the same tile would do (gy_need.paced)
+ *   barrier    of barriers only: no data are in it, so that the checker's proof (no rank leaves before all have
+ *              entered, and the collectives around it are right) is the whole definition
  * Any other survivor is a failure.
  *
- * Two-shot schedules go through runs in which operands are read in place as well, and the protocol of that (checker.h's flaws) is
- * broken like a schedule. A world of one rank sends messages to itself. */
+ * Two-shot schedules go through runs in which operands are read in place as well, and the protocol of that (checker.h's
+ * flaws) is broken like a schedule. A world of one rank sends messages to itself. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,7 +72,7 @@ struct arena {
     int nothers;
 };
 
-/* Who offers operands in the runs of two-shot schedules that have such. */
+/* The ranks that expose operands in the runs of two-shot schedules that have such. */
 static const struct gy_checker_mapped everyone = {UINT64_MAX, UINT64_MAX}, some = {0x35, 0x5a};
 
 static struct {
@@ -102,8 +102,8 @@ static void add_call(struct arena *arena, int run, struct gy_schedule **schedule
         .schedules = schedules, .total = vector(&shape, per_block), .tile = 1, .in_place = in_place, .mapped = mapped};
 }
 
-/* Sequences in which every collective over windows, and those of rings, come before and after mine. Calls over links share
- * nothing with each other but their ranks' time, so that one kind of them is enough. */
+/* Sequences in which every collective over windows, and those of rings, come before and after mine. Calls over links
+ * share nothing with each other but their ranks' time, so that one kind of them is enough. */
 static void add_sequences(struct arena *arena)
 {
     for (int c = 0; c < GY_COLLECTIVES; c++)
@@ -293,7 +293,7 @@ static bool survives(struct arena *arena, struct survival *did_p)
     return true;
 }
 
-static void judge(struct arena *arena, enum mutation mutation, bool window, bool paced, int rank, int s)
+static void check_mutant(struct arena *arena, enum mutation mutation, bool window, bool paced, int rank, int s)
 {
     struct survival did;
     tally[mutation].made++;
@@ -317,7 +317,7 @@ static void judge(struct arena *arena, enum mutation mutation, bool window, bool
     }
 }
 
-/* The calls of mine with each flaw. Over windows a rank's sends are none, and over links nobody offers anything. */
+/* The calls of mine with each flaw. Over slots a rank has no sends, and over links no rank exposes anything. */
 static void break_protocols(struct arena *arena)
 {
     const struct gy_schedule *first = arena->mine[arena->shape.root];
@@ -326,7 +326,7 @@ static void break_protocols(struct arena *arena)
             for (int c = 0; c < arena->count[i]; c++)
                 if (arena->calls[i][c].schedules == arena->mine)
                     arena->calls[i][c].flaw = (enum gy_checker_flaw)flaw;
-        judge(arena, (enum mutation)(FLAWS + flaw - 1), first->shm, false, 0, -1);
+        check_mutant(arena, (enum mutation)(FLAWS + flaw - 1), first->shm, false, 0, -1);
     }
     for (int i = 0; i < arena->runs; i++)
         for (int c = 0; c < arena->count[i]; c++)
@@ -349,7 +349,7 @@ static void mutate_rank(struct arena *arena, int rank)
                 memcpy(mutant, original, bytes);
                 bool paced = m == TOGGLE_WHOLE && original->step[s].needs[n].paced;
                 if (mutate(mutant, s, (enum mutation)m, n))
-                    judge(arena, (enum mutation)m, mutant->shm, paced, rank, s);
+                    check_mutant(arena, (enum mutation)m, mutant->shm, paced, rank, s);
             }
     arena->mine[rank] = original;
     free(mutant);

@@ -1,6 +1,6 @@
-/* The lock of a window: whom does a rank blame that waits for it? The others are played by this file whenever the rank that
- * waits yields, over a clock that goes on only then. And making a window: what the others say of theirs, which this file makes
- * up, and what is said to them. */
+/* The lock of a window: which rank a waiting rank blames. This file plays the others whenever the waiting rank
+ * yields, over a clock that goes on only then. And making a window: the other ranks' descriptions, which this file
+ * makes up, and what is sent to them. */
 #include <criterion/criterion.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -21,7 +21,7 @@ static int64_t now, taken; /* taken: when the holder had the lock */
 static int64_t attended,
     longest; /* when others elsewhere last could know that this rank lives; the longest time between */
 static int turn, told, shown;
-static gyre_status verdict;
+static gyre_status reported;
 static void (*others)(void);
 
 static struct gy_exposed_control control;
@@ -72,7 +72,7 @@ gyre_status __wrap_gy_overlay_check(struct gy_overlay *overlay, struct gy_error 
 void __wrap_gy_overlay_report(struct gy_overlay *overlay, gyre_status status, int rank, const char *text)
 {
     (void)overlay, (void)text;
-    verdict = status;
+    reported = status;
     told = rank;
 }
 
@@ -99,7 +99,8 @@ void __wrap_gy_progress_occasional(struct gy_context *context)
     attend();
 }
 
-/* To ranks 0 and 1, elsewhere, and rank 2, which sees the heartbeat, there are links. The frame never comes back from rank 1's. */
+/* To ranks 0 and 1, elsewhere, and rank 2, which sees the heartbeat, there are links. The frame never comes back from
+ * rank 1's. */
 static void post(struct gy_link *link, struct gy_frame_out *frame)
 {
     static const int heartbeat = 2;
@@ -179,7 +180,7 @@ static void begin(void (*who)(void))
     now = 1000 * GY_SECOND;
     turn = shown = 0;
     told = -2;
-    verdict = GYRE_SUCCESS;
+    reported = GYRE_SUCCESS;
     others = who;
     memset(&control, 0, sizeof(control));
     memory[0] = 0;
@@ -232,7 +233,7 @@ static bool hear(void)
 
 static void expect_had_it(void)
 {
-    cr_assert(verdict == GYRE_SUCCESS && !ctx.closed, "rank %d is blamed: %s", told, ctx.error.text);
+    cr_assert(reported == GYRE_SUCCESS && !ctx.closed, "rank %d is blamed: %s", told, ctx.error.text);
     cr_assert(memory[0] == 1 && control.lock == 0);
     cr_assert(shown > 0, "it has not shown that it lives itself");
     attend();
@@ -265,25 +266,25 @@ Test(one_sided, who_stays_is_blamed_for_its_own_turn, .timeout = 60)
 {
     begin(three_and_stay);
     cr_assert(add() == GYRE_PEER_STALLED && ctx.closed);
-    cr_assert(verdict == GYRE_PEER_STALLED && told == 12 && ctx.error.rank == 12, "rank %d", told);
+    cr_assert(reported == GYRE_PEER_STALLED && told == 12 && ctx.error.rank == 12, "rank %d", told);
     cr_assert(now - taken > STALL && now - taken <= STALL + 2 * STEP, "after %lld ms",
               (long long)((now - taken) / GY_MILLISECOND));
 }
 
-/* Nobody is to blame, and the communicator goes on; what a peer thinks to be done, this rank owes to all. */
+/* No rank is to blame, and the communicator continues. This rank owes to all ranks what a peer takes for done. */
 Test(one_sided, turns_without_end_are_bounded_by_the_communicator, .timeout = 60)
 {
     begin(for_ever);
     comm.attributes.timeout_ns = 7 * GY_SECOND;
     int64_t began = now;
-    cr_assert(add() == GYRE_PEER_LATE && !ctx.closed && verdict == GYRE_SUCCESS);
+    cr_assert(add() == GYRE_PEER_LATE && !ctx.closed && reported == GYRE_SUCCESS);
     cr_assert(comm.error.status == GYRE_PEER_LATE && comm.error.rank == -1 && strstr(comm.error.text, "within 7 s"));
     cr_assert(now - began > 7 * GY_SECOND && now - began <= 7 * GY_SECOND + 2 * STEP);
     cr_assert(memory[0] == 0);
     begin(for_ever);
     comm.attributes.timeout_ns = 7 * GY_SECOND;
     cr_assert(hear());
-    cr_assert(verdict == GYRE_PEER_LATE && told == OWN && ctx.error.status == GYRE_PEER_LATE);
+    cr_assert(reported == GYRE_PEER_LATE && told == OWN && ctx.error.status == GYRE_PEER_LATE);
 }
 
 Test(one_sided, who_was_stopped_itself_does_not_blame_the_holder, .timeout = 60)
@@ -321,7 +322,7 @@ static void begin_two(void)
 {
     short_of_memory = false;
     told = -2;
-    verdict = GYRE_SUCCESS;
+    reported = GYRE_SUCCESS;
     world = (struct gy_world){.rank = 0, .size = 2, .members = members};
     segment = (struct gy_segment){.world = &world, .layout = {.page = 4096, .heap_bytes = HEAP, .heap_stride = HEAP}};
     segment.fds.memory = gy_memfd_make("heaps", 2 * HEAP);
@@ -341,7 +342,8 @@ static void end_two(void)
     close(segment.fds.memory);
 }
 
-/* Where rank 1 has its memory is its own word, and this rank stores there: it is believed only inside of that rank's heap. */
+/* Where rank 1 has its memory is its own word, and this rank stores there: it is believed only inside of that rank's
+ * heap. */
 Test(one_sided, a_place_outside_of_the_heap_is_not_believed, .timeout = 60)
 {
     static const struct {
@@ -366,13 +368,13 @@ Test(one_sided, a_place_outside_of_the_heap_is_not_believed, .timeout = 60)
         memcpy(says, (uint64_t[]){cases[i].bytes, cases[i].place + 1, cases[i].control + 1}, sizeof(says));
         gyre_status status = gy_window_expose(&comm, memory, sizeof(memory), &made);
         if (cases[i].good) {
-            cr_assert(status == GYRE_SUCCESS && verdict == GYRE_SUCCESS, "case %zu: %s", i, ctx.error.text);
+            cr_assert(status == GYRE_SUCCESS && reported == GYRE_SUCCESS, "case %zu: %s", i, ctx.error.text);
             cr_assert(made->targets[1].memory == segment.base + HEAP + cases[i].place);
             cr_assert(peers[1].link, "rank 1 reaches this rank's memory, which is not on the heap, by frames");
             cr_assert(gy_window_conceal(made) == GYRE_SUCCESS);
         } else {
             cr_assert(status == GYRE_PROTOCOL && ctx.closed && !made && !comm.windows, "case %zu: %d", i, status);
-            cr_assert(verdict == GYRE_PROTOCOL && told == 1 && ctx.error.rank == 1, "case %zu: rank %d", i, told);
+            cr_assert(reported == GYRE_PROTOCOL && told == 1 && ctx.error.rank == 1, "case %zu: rank %d", i, told);
             cr_assert(strstr(ctx.error.text, "rank 1 says that its") && strstr(ctx.error.text, "of its heap"));
         }
         end_two();
@@ -389,12 +391,12 @@ Test(one_sided, who_has_no_memory_to_make_or_to_destroy_a_window_says_so, .timeo
         short_of_memory = !destroys;
         gyre_status status = gy_window_expose(&comm, memory, sizeof(memory), &made);
         if (destroys) {
-            cr_assert(status == GYRE_SUCCESS && verdict == GYRE_SUCCESS);
+            cr_assert(status == GYRE_SUCCESS && reported == GYRE_SUCCESS);
             comm.error.status = GYRE_PEER_LATE; /* an earlier call's */
             short_of_memory = true;
             status = gy_window_conceal(made);
         }
-        cr_assert(status == GYRE_NO_MEMORY && verdict == GYRE_NO_MEMORY && told == 0, "rank %d", told);
+        cr_assert(status == GYRE_NO_MEMORY && reported == GYRE_NO_MEMORY && told == 0, "rank %d", told);
         cr_assert(comm.error.status == GYRE_NO_MEMORY && strstr(comm.error.text, "out of memory"));
         cr_assert(!comm.windows && ctx.windows == 0);
         end_two();

@@ -1,5 +1,5 @@
-/* How often the progress thread, which shares its core with a program that computes, looks at links on which nothing moves before it
- * sleeps; and how often a caller that waits does. */
+/* How often the progress thread, which shares its core with a program that computes, looks at links on which nothing
+ * moves before it sleeps; and how often a caller that waits does. */
 #include <criterion/criterion.h>
 
 #include "collectives/engine/progress.h"
@@ -57,7 +57,7 @@ Test(progress, the_thread_sleeps_soon, .timeout = 20)
 {
     static const struct gy_transport_ops ops = {.progress = progress};
     ctx.ops[0] = &ops;
-    ctx.turned = gy_now() + 60 * GY_SECOND; /* no slow turn, which asks the kernel */
+    ctx.progressed_at = gy_now() + 60 * GY_SECOND; /* no slow turn, which asks the kernel */
     gy_drive(&ctx);
     cr_assert_eq(slept, 1);
     cr_expect_leq(looked, 3, "%d looks", looked);

@@ -1,5 +1,5 @@
-/* A judge of ways (collectives/shm/autotune.h) finds the quickest one, keeps it, and finds another one when that has become quicker. The clock
- * that it looks at is the test's own: no interruption of the machine's is in what a call takes. */
+/* The tuner (collectives/shm/autotune.h) finds the fastest variant, keeps it, and finds another one when that has
+ * become faster. It reads a clock of the test's own: no interruption of the machine's is in the time of a call. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -77,7 +77,7 @@ Test(tuner, what_has_become_quicker_is_found)
     cr_assert_not(slots);
 }
 
-/* Who gives looks at the verdict before the judge has changed it, or does not follow it at all. */
+/* The sender reads the outcome before the arbiter has changed it, or does not follow it at all. */
 Test(tuner, a_way_that_is_not_taken_decides_nothing)
 {
     struct gy_tuner_entry choice = {0};
@@ -108,7 +108,8 @@ static int calls_until_slots(struct gy_tuner_entry *choice, size_t bytes, int64_
     return number;
 }
 
-/* Not after the 512 calls or more that lie between two trials, although the way in use is compared with itself alone. */
+/* Not after the 512 calls or more that lie between two trials, although the way in use is compared with itself
+ * alone. */
 Test(tuner, a_way_that_has_become_slow_is_left_at_once)
 {
     struct gy_tuner_entry choice = {0};
@@ -154,7 +155,8 @@ Test(tuner, oversubscribed_ranks_are_not_watched)
     cr_expect_eq(calls(&choice, &slots, 300, 5000, 1200), 0);
 }
 
-/* Two calls may find cold caches; the third that takes ten times as long as the way in use ends its part of the trial. */
+/* Two calls may find cold caches; the third that takes ten times as long as the way in use ends its part of the
+ * trial. */
 Test(tuner, a_short_call_that_is_hopeless_is_the_last_of_its_way)
 {
     struct gy_tuner_entry choice = {0};
@@ -168,7 +170,8 @@ Test(tuner, a_short_call_that_is_hopeless_is_the_last_of_its_way)
     cr_expect_eq(slow, 3);
 }
 
-/* After a few calls of a size of which a program makes few, and in a few more where the other one has become quicker. */
+/* After a few calls of a size of which a program makes few, and in a few more where the other one has become
+ * quicker. */
 Test(tuner, long_calls_find_the_quicker_one_soon)
 {
     struct gy_tuner_entry choice = {0};
@@ -187,7 +190,8 @@ Test(tuner, long_calls_find_the_quicker_one_soon)
     cr_assert_not(slots);
 }
 
-/* Calls that go as the judge has said, of which the way w takes took[w] nanoseconds. Those that went otherwise than by `best`. */
+/* Calls that go as the judge has said, of which the way w takes took[w] nanoseconds. Those that went otherwise than by
+ * `best`. */
 static int calls_of_three(struct gy_tuner_entry *choice, size_t bytes, int number, const int64_t *took, int best)
 {
     int others = 0;
@@ -230,7 +234,8 @@ Test(tuner, a_trial_that_costs_little_comes_again_soon)
     cr_assert_lt(soon, choice.pause);
 }
 
-/* Calls of one size that go as the judge of four ways has said, of which the way w takes took[w] nanoseconds. went[w] of them go so. */
+/* Calls of one size that go as the judge of four ways has said, of which the way w takes took[w] nanoseconds. went[w]
+ * of them go so. */
 static void calls_of_four(struct gy_tuner_entry *choice, size_t bytes, int number, const int64_t *took, int *went)
 {
     for (int i = 0; i < number; i++) {
@@ -242,7 +247,7 @@ static void calls_of_four(struct gy_tuner_entry *choice, size_t bytes, int numbe
 }
 
 /* Of two that are as near the shorter one, and never in the place of what has been found or is being tried. */
-Test(tuner, an_octave_goes_by_the_nearest_that_has_been_judged)
+Test(tuner, an_octave_goes_by_the_nearest_that_has_decided)
 {
     struct gy_tuner_entry octaves[GY_TUNER_OCTAVES] = {0};
     octaves[3] = (struct gy_tuner_entry){.decided = true, .used = 2};
@@ -258,8 +263,8 @@ Test(tuner, an_octave_goes_by_the_nearest_that_has_been_judged)
               octaves[GY_TUNER_OCTAVES - 1].used == 3);
 }
 
-/* What was far behind there long calls do without until the second trial, which finds it out if that was wrong. Short calls, and those
- * of octaves further away, try everything. */
+/* What was far behind there long calls do without until the second trial, which finds it out if that was wrong. Short
+ * calls, and those of octaves further away, try everything. */
 Test(tuner, a_first_phase_skips_what_is_far_behind_in_a_neighbour)
 {
     static const int64_t near[] = {1000, 300, 410, 2000}, here[] = {9000, 9000, 7500, 3000};
@@ -359,7 +364,8 @@ int64_t __wrap_gy_now(void)
     return now;
 }
 
-/* A blocking call, or a request, of rank 0 of two whose results are written for so many nanoseconds past the caches or into them. */
+/* A blocking call, or a request, of rank 0 of two whose results are written for so many nanoseconds past the caches or
+ * into them. */
 static bool streams(struct gyre_comm *comm, bool blocking, bool slots, int64_t nontemporal, int64_t into)
 {
     struct gy_schedule schedule = {.shape.collective = GY_ALL_REDUCE};
@@ -373,8 +379,8 @@ static bool streams(struct gyre_comm *comm, bool blocking, bool slots, int64_t n
     return stream;
 }
 
-/* Past the caches at first, or beside slots that the clock has chosen into them; the other way from the next trial on where that has
- * become quicker, and back; requests follow. */
+/* Past the caches at first, or beside slots that the clock has chosen into them; the other way from the next trial on
+ * where that has become quicker, and back; requests follow. */
 static void expect_written_the_quicker_way(bool slots)
 {
     struct gy_region_control control[2] = {0};
@@ -402,7 +408,8 @@ Test(tuner, results_are_written_the_quicker_way)
     expect_written_the_quicker_way(true);
 }
 
-/* Of two ranks, a call whose judge is this one, and the other one gives as it has been told: it takes took[g] nanoseconds. */
+/* Of two ranks, a call whose judge is this one, and the other one gives as it has been told: it takes took[g]
+ * nanoseconds. */
 static enum gy_shm_variant given(struct gyre_comm *comm, enum gy_collective collective, size_t bytes,
                                  const int64_t *took)
 {
@@ -444,7 +451,8 @@ Test(tuner, what_is_given_goes_the_quickest_way)
         }
 }
 
-/* Of what goes by slots anyway only that is asked, and who looks at the verdict alone follows it; where ranks share cores, too. */
+/* Calls over slots in any case decide only that. A rank that reads the outcome alone follows it, also where ranks
+ * share cores. */
 static void expect_shown_the_quicker_way(enum gy_shm_variant quick, bool oversubscribed)
 {
     struct gy_region_control control[2] = {0};
@@ -475,8 +483,8 @@ Test(tuner, an_exchange_is_shown_the_quicker_way)
     }
 }
 
-/* Of eight calls by the slower way one is the quickest of all: the judge came last. Where ranks share cores that is no reason to stay
- * with it; elsewhere nobody has others' turns in its time. Equal times are two. */
+/* Of eight calls by the slower variant one is the fastest of all: the arbiter came last. Where ranks share cores
+ * that is no reason to stay with it; elsewhere the times include no time slices of other ranks. Equal times are two. */
 Test(tuner, one_lucky_call_of_oversubscribed_ranks_does_not_decide)
 {
     for (int oversubscribed = 0; oversubscribed < 2; oversubscribed++)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The summary's arithmetic and the verdicts of `regressions`, on figures made by hand; then `run` itself on gyre and the limits alone.
+"""The summary's arithmetic and the comparisons of `regressions`, on figures made by hand; then `run` itself on gyre
+and the limits alone.
 
 summary_test.py BUILD: the folder that has compare-gyre and the limits.
 """
@@ -143,7 +144,8 @@ class Summary(unittest.TestCase):
     def test_cores_that_have_been_moved(self):
         near = rows("gyre", [1, 2]) + rows("openmpi", [3, 4], barrier=0.12)
         far = rows("gyre", [10], barrier=0.33) + rows("openmpi", [15], barrier=0.36)
-        four = rows("gyre", [7, 8], ranks=4, barrier=2) + rows("gyre", [9], ranks=4, barrier=9)     # they share cores, and take turns in it
+        # they share cores, and take turns in it
+        four = rows("gyre", [7, 8], ranks=4, barrier=2) + rows("gyre", [9], ranks=4, barrier=9)
         cases = summary.gather(summary.placed(near + far + four, 2))
         self.assertEqual(sorted(cases), [(*CASE[:4], "far"), (*CASE[:4], "near"), ("all_reduce", 4, *CASE[2:])])
         found = {ratio["cores"]: (ratio["median"], regressions.key_of(ratio)) for ratio in summary.ratios(cases, ["openmpi"])}
@@ -167,7 +169,8 @@ class Summary(unittest.TestCase):
         cases = summary.gather(summary.placed(near + far, 2))
         case = ("all_reduce", 4, *CASE[2:4])
         self.assertEqual({key: labels["gyre"][4]["median"] for key, labels in cases.items()}, {(*case, "near"): 1.5, (*case, "far"): 11})
-        before = [{part: value for part, value in row.items() if part != "line_us"} for row in near + far]      # by an older harness
+        # by an older harness
+        before = [{part: value for part, value in row.items() if part != "line_us"} for row in near + far]
         self.assertEqual(list(summary.gather(summary.placed(before, 2))), [(*case, "")])
         self.assertIn("a line's way from one to the other and back before each took 0.09 µs (near, 2 times) or 0.30 µs (far, 2 times)",
                       "".join(summary.places(summary.placed(near + far, 2), 2)))
@@ -199,7 +202,8 @@ class Kept(unittest.TestCase):
                                  (1, [], {"gyre": "1"}))
                 self.assertEqual([piece["date"] for piece in second.results["pieces"]], ["a", "b"])
                 self.assertEqual(second.results["others"], [[0.2, [0.1, "a 1"]], [0, [0, ""]]])
-            with record.Record(Path(folder), {"date": "c"}, ["mpich"], True, again=True) as third:       # during the first others computed
+            # during the first others computed
+            with record.Record(Path(folder), {"date": "c"}, ["mpich"], True, again=True) as third:
                 self.assertFalse(third.has("gyre", 0, "barrier"))
                 self.assertTrue(third.has("gloo", 0, "reduce_scatter"))
             with record.Record(Path(folder), {"date": "d"}, ["mpich"], False) as fourth:
@@ -242,7 +246,7 @@ class Regressions(unittest.TestCase):
     def verdict(self, now, before, margin=0.05):
         def ratio(value):
             return {"median": value[0], "low": value[1], "high": value[2]}
-        return [bool(keys) for keys in regressions.judge({"k": ratio(now)}, {"k": ratio(before)}, margin)[:2]]
+        return [bool(keys) for keys in regressions.compare({"k": ratio(now)}, {"k": ratio(before)}, margin)[:2]]
 
     def test_worse_is_beyond_the_spread_and_the_margin(self):
         self.assertEqual(self.verdict((1.0, 0.9, 1.1), (2.0, 1.8, 2.2)), [True, False])
@@ -282,7 +286,8 @@ class Regressions(unittest.TestCase):
             self.write(one, {4: ([1, 1], [2, 2]), 1 << 20: ([5, 5], [10, 10])}, processor="A-1-1")
             self.write(other, {4: ([2, 2], [2, 2]), 1 << 20: ([9, 9], [10, 10])}, processor="B-2-2")
             self.assertEqual(self.run_main(str(one), "--baseline", str(baseline), "--accept")[0], 0)
-            self.assertEqual(self.run_main(str(other), "--baseline", str(baseline))[0], 2)    # slower, but of another kind
+            # slower, but of another kind
+            self.assertEqual(self.run_main(str(other), "--baseline", str(baseline))[0], 2)
             self.assertEqual(self.run_main(str(other), "--baseline", str(baseline), "--accept")[0], 0)
             self.assertEqual(self.run_main(str(other), "--baseline", str(baseline))[0], 0)
             self.write(other, {4: ([4, 4], [2, 2])}, processor="A-1-1")
@@ -301,10 +306,12 @@ class Regressions(unittest.TestCase):
             code, text = self.run_main(str(near), "--baseline", str(baseline))
             self.assertEqual(code, 2)
             self.assertIn("elsewhere latency all_reduce/2/shm/isolated/private/4/peers", text)
-            merged = [json.loads(path.read_text(encoding="utf-8")) for path in (near, both)]      # something else that is as good as before
+            # something else that is as good as before
+            merged = [json.loads(path.read_text(encoding="utf-8")) for path in (near, both)]
             near.write_text(json.dumps({**merged[0], "ratios": merged[0]["ratios"] + merged[1]["ratios"]}), encoding="utf-8")
             self.assertEqual(self.run_main(str(near), "--baseline", str(baseline))[0], 2)
-            merged.append(json.loads(far.read_text(encoding="utf-8")))                            # the old place beside the new one
+            # the old place beside the new one
+            merged.append(json.loads(far.read_text(encoding="utf-8")))
             near.write_text(json.dumps({**merged[0], "ratios": merged[0]["ratios"] + merged[2]["ratios"]}), encoding="utf-8")
             self.assertEqual(self.run_main(str(near), "--baseline", str(baseline))[0], 0)
 
@@ -327,7 +334,8 @@ class Run(unittest.TestCase):
                 for label in ("gyre", "limit_private"):
                     self.assertIn((label, name, "shm", 0 if name == "barrier" else 1 << 20), seen)
             self.assertTrue(all(row["median"] > 0 for row in results["figures"]))
-            launches = {}                   # of near cores and of far ones together: on a busy machine one may seem the other
+            # of near cores and of far ones together: on a busy machine one may seem the other
+            launches = {}
             for row in results["figures"]:
                 key = row["label"], row["collective"], row["transport"], row["bytes"]
                 if row["label"].startswith("gyre"):     # it has one variant, so that no other's launches count for it

@@ -1,8 +1,10 @@
-/* What survivors tell each other while they agree: they hold the key, but may be of a broken build, or be a rank that a
- * stray write has damaged. The first byte chooses the decoder; the rest is the message, in memory of exactly its size.
+/* What survivors tell each other while they agree: they hold the key, but may be of a broken build, or be a rank
+ * that a stray write has damaged. The first byte chooses the decoder; the rest is the message, in memory of exactly
+ * its size.
  *
  *   message   what is accepted names ranks of the world, and says the same when it is encoded and decoded again
- *   outcome   what is accepted lists ranks of the world in ascending order, and says the same when it is encoded again */
+ *   outcome   what is accepted lists ranks of the world in ascending order, and says the same when it is encoded
+ *             again */
 #include <stdlib.h>
 #include <string.h>
 

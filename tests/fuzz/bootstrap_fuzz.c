@@ -3,7 +3,8 @@
  *
  *   TABLE     what is accepted says the same when it is encoded again
  *   FAILED    what is accepted has a status of ours and a sentence that ends
- *   settings  compared with ours: what is shown of a difference is bounded and printable; without one, each of our lines
+ *   settings  compared with ours: what is shown of a difference is bounded and printable; without one, each of our
+ *   lines
  *             is in theirs */
 #include <stdlib.h>
 #include <string.h>

@@ -1,10 +1,11 @@
-/* Handshakes in any order: an attacker without the key carries messages between two dialers and two acceptors that hold
- * it, and may hold back, repeat, exchange, cut and change them. The input is a program of two-byte steps:
+/* Handshakes in any order: an attacker without the key carries messages between two initiators and two acceptors
+ * that hold it, and may hold back, repeat, exchange, cut and change them. The input is a program of two-byte steps:
  *
  *   deliver message m of side a to side b | the same with a bit flipped | only a first part of it | a side starts anew
  *
- * What must hold, whatever is done: who is content has a partner that heard and said the same, and both have the same
- * keys, crosswise; nobody else has these keys. An acceptor's partner has proved itself, a dialer's partner is content. */
+ * What must hold after any program: a side whose handshake has succeeded has a partner that received and sent the
+ * same messages. Both have the same keys, crosswise, and no other side has these keys. An acceptor's partner has
+ * proved itself, an initiator's partner has succeeded, too. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +13,7 @@
 #include "net/handshake.h"
 
 #define JOB UINT64_C(0x6a6f62)
-#define SIDES 4 /* 0 and 1 dial, 2 and 3 accept; dialer 0 wants acceptor 2, dialer 1 acceptor 3 */
+#define SIDES 4 /* 0 and 1 dial, 2 and 3 accept; initiator 0 wants acceptor 2, initiator 1 acceptor 3 */
 #define SAID 2  /* messages that a side says */
 #define STEPS 64
 
@@ -41,7 +42,7 @@ static void start(struct side *side, int who, enum gy_integrity mode)
 {
     memset(side, 0, sizeof(*side));
     if (who < 2)
-        gy_handshake_dial(&side->handshake, key, JOB, GY_PURPOSE_LINK, (uint32_t)who, (uint32_t)who + 2, mode);
+        gy_handshake_initiate(&side->handshake, key, JOB, GY_PURPOSE_LINK, (uint32_t)who, (uint32_t)who + 2, mode);
     else
         gy_handshake_accept(&side->handshake, key, JOB, (uint32_t)who, SIDES, 1u << GY_PURPOSE_LINK, mode);
     listen_to(side);
@@ -66,19 +67,19 @@ static bool mirrored(const struct gy_handshake *a, const struct gy_handshake *b)
            memcmp(a->keys.in, b->keys.out, GY_SEAL_KEY_BYTES) == 0;
 }
 
-static void judge(const struct side *sides)
+static void check_outcome(const struct side *sides)
 {
     for (int i = 0; i < SIDES; i++) {
         const struct gy_handshake *one = &sides[i].handshake;
         if (one->state != GY_HANDSHAKE_DONE)
             continue;
-        /* Its partner may have been started anew since: then nobody has these keys. */
+        /* Its partner may have been started anew since: then no side has these keys. */
         for (int k = 0; k < SIDES; k++) {
             const struct gy_handshake *other = &sides[k].handshake;
             if (k == i || !mirrored(one, other))
                 continue;
-            check(one->dialer != other->dialer && (i + 2) % SIDES == k);
-            check(other->state == GY_HANDSHAKE_DONE || one->dialer == false);
+            check(one->initiator != other->initiator && (i + 2) % SIDES == k);
+            check(other->state == GY_HANDSHAKE_DONE || one->initiator == false);
             check(memcmp(one->transcript, other->transcript, one->transcript_bytes) == 0);
         }
     }
@@ -102,11 +103,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         } else {
             deliver(&sides[from], message, &sides[to], data[at] >> 5 & 3, data[at + 1]);
         }
-        judge(sides);
+        check_outcome(sides);
         for (int i = 0; i < SIDES; i++) {
             const struct gy_handshake *one = &sides[i].handshake, *other = &sides[(i + 2) % SIDES].handshake;
             if (one->state == GY_HANDSHAKE_DONE && !renewed[i])
-                check(mirrored(one, other) && (!one->dialer || other->state == GY_HANDSHAKE_DONE));
+                check(mirrored(one, other) && (!one->initiator || other->state == GY_HANDSHAKE_DONE));
         }
     }
     return 0;

@@ -1,5 +1,5 @@
-/* What fuzzers have in common: libFuzzer's entry, a check that sanitizers and replay.c see fail, and callbacks for what an
- * input is free to cause. */
+/* What fuzzers have in common: libFuzzer's entry, a check that sanitizers and replay.c see fail, and callbacks for what
+ * an input is free to cause. */
 #ifndef GYRE_TESTS_FUZZ_FUZZ_H
 #define GYRE_TESTS_FUZZ_FUZZ_H
 

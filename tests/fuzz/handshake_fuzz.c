@@ -1,6 +1,6 @@
 /* The handshake of every socket, against a peer that does not hold the key. The first byte of the input chooses:
  *
- *   even   the rest is what a stranger sends to an acceptor (bit 1 clear) or to a dialer (bit 1 set), in pieces: it
+ *   even   the rest is what a stranger sends to an acceptor (bit 1 clear) or to a initiator (bit 1 set), in pieces: it
  *          must never end in DONE
  *   odd    two honest sides talk, and the rest is XORed over what passes between them: if a bit was changed, not both
  *          may end in DONE, and if none was, both must */
@@ -71,17 +71,17 @@ static bool pass(struct gy_handshake *from, struct gy_handshake *to, struct nois
 
 static void tampered(const uint8_t *data, size_t size)
 {
-    struct gy_handshake dialer, acceptor;
+    struct gy_handshake initiator, acceptor;
     struct noise noise = {.data = data, .size = size};
-    gy_handshake_dial(&dialer, key, JOB, GY_PURPOSE_LINK, 3, 1, MODE);
+    gy_handshake_initiate(&initiator, key, JOB, GY_PURPOSE_LINK, 3, 1, MODE);
     gy_handshake_accept(&acceptor, key, JOB, 1, SIZE, 1u << GY_PURPOSE_LINK, MODE);
     for (int turn = 0; turn < 16; turn++) {
-        const bool forth = pass(&dialer, &acceptor, &noise);
-        const bool back = pass(&acceptor, &dialer, &noise);
+        const bool forth = pass(&initiator, &acceptor, &noise);
+        const bool back = pass(&acceptor, &initiator, &noise);
         if (!forth && !back)
             break;
     }
-    const bool both = dialer.state == GY_HANDSHAKE_DONE && acceptor.state == GY_HANDSHAKE_DONE;
+    const bool both = initiator.state == GY_HANDSHAKE_DONE && acceptor.state == GY_HANDSHAKE_DONE;
     check(both == !noise.changed);
 }
 
@@ -96,7 +96,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     struct gy_handshake side;
     if (mode & 2)
-        gy_handshake_dial(&side, key, JOB, GY_PURPOSE_OVERLAY, 2, 5, MODE);
+        gy_handshake_initiate(&side, key, JOB, GY_PURPOSE_OVERLAY, 2, 5, MODE);
     else
         gy_handshake_accept(&side, key, JOB, 5, SIZE, 1u << GY_PURPOSE_OVERLAY | 1u << GY_PURPOSE_BOOTSTRAP, MODE);
     stranger(&side, data + 1, size - 1);

@@ -1,9 +1,9 @@
-/* What joiners and the members that receive them say to each other: they know the secret, but may be of a broken build. The
- * first byte of the input chooses:
+/* Messages between joiners and the members that receive them: they know the secret, but may be of a broken build.
+ * The first byte of the input chooses:
  *
- *   hello     a joiner greets rank 0, or another member, and says the rest of the input, piece by piece, as messages: who is
- *             taken has a process and an address, and only after HELLO and HERE
- *   place     what is accepted says the same when it is encoded again
+ *   hello     a joiner completes the handshake with rank 0, or another member, and sends the rest of the input, piece
+ *             by piece, as messages: an accepted joiner has a process and an address, and only after HELLO and HERE
+ *   place     what is accepted is the same when it is encoded again
  *   line      of the file of a file://: what is accepted has an address, or a name that ends */
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,7 +97,7 @@ static void hello(const uint8_t *data, size_t size, bool host)
     check(gy_join_server_open(&world, host ? NULL : &elsewhere, &join_server, &error) == GYRE_SUCCESS);
     int fd = gy_socket_connect(&join_address.own.place);
     check(fd >= 0);
-    gy_handshake_dial(&handshake_io.handshake, join_address.key, 0, GY_PURPOSE_JOIN, 1, 0, GY_INTEGRITY_OFF);
+    gy_handshake_initiate(&handshake_io.handshake, join_address.key, 0, GY_PURPOSE_JOIN, 1, 0, GY_INTEGRITY_OFF);
     greeted = false;
     check(gy_handshake_io_start(&handshake_io, world.poller, fd, true, on_greeted, NULL));
     while (!greeted)

@@ -1,5 +1,5 @@
-/* What launchers say as text: Slurm's lists of hosts, lines of PMI-1. What is let through fits its place, is no longer than what
- * it was taken from, and has nothing in it that its grammar has not. */
+/* What launchers say as text: Slurm's lists of hosts, lines of PMI-1. What is let through fits its place, is no longer
+ * than what it was taken from, and has nothing in it that its grammar has not. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size >= TEXT_MAX)
         return 0;
-    /* On the heap and of exact size, as the places are: who reads or writes past an end is seen. */
+    /* On the heap and of exact size, as the places are: reads and writes past an end are found. */
     char *text = malloc(size + 1), *host = malloc(64), *value = malloc(32);
     if (!text || !host || !value)
         abort();

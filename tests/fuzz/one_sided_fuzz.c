@@ -1,8 +1,9 @@
-/* One-sided frames of a peer that may send anything, into a window of 1000 bytes: what is refused changes nothing, and what is
- * not is what the calls of a peer that keeps the rules would have sent. Any order, as each frame finds what those before it
- * have left. The input is a row of
+/* One-sided frames of a peer that may send anything, into a window of 1000 bytes: what is refused changes nothing, and
+ * what is not is what the calls of a peer that keeps the rules would have sent. Any order, as each frame finds what
+ * those before it have left. The input is a row of
  *
- *   how     1    payload elsewhere than at its place (1); the link keeps the answer (2), or gives them all back first (4)
+ *   how     1    payload elsewhere than at its place (1); the link keeps the answer (2), or gives them all back first
+ *           (4)
  *   header 64    as on the wire; its magic, version, epoch and communicator are always right, its kind always one-sided
  *   payload      of as many bytes as the header says, zeros where the input ends before */
 #include <string.h>

@@ -1,10 +1,11 @@
-/* What ranks tell each other over the overlay, of failures, leave messages and aborts, and before a link over RDMA: they hold the
- * key, but may be of a broken build. The first byte chooses:
+/* Messages of ranks over the overlay, of failures, leave messages and aborts, and before a link over RDMA: the ranks
+ * hold the key, but may be of a broken build. The first byte chooses:
  *
- *   flood   the rest is a conversation of one neighbour, piece by piece: kind 1, length 2, that many bytes, each in memory of
- *           exactly its size. The first verdict stays, with a sentence that ends; failures are of ranks of the world, with a
- *           status that is one; nobody proves that this rank is gone, or says its leave message; what is announced is of another rank; and each of it can be passed on
- *   hello   what is accepted of a queue pair's description says the same when it is encoded again */
+ *   flood   the rest is a conversation of one neighbour, piece by piece: kind 1, length 2, that many bytes, each in
+ *           memory of exactly its size. The first failure stays, with an error message that ends. Failures are of
+ *           ranks of the world, with a status that exists. No message proves that this rank is gone, or announces
+ *           its leave. An announcement is of another rank; and each message can be forwarded
+ *   hello   an accepted description of a queue pair is the same when it is encoded again */
 #include <string.h>
 
 #include "bootstrap/world.h"
@@ -38,21 +39,21 @@ static void hear(struct gy_neighbour *from, uint8_t kind, uint8_t *body, size_t 
     }
 }
 
-static void check_verdict(const struct gy_error *verdict)
+static void check_failure(const struct gy_error *failure)
 {
-    if (verdict->status == GYRE_SUCCESS)
+    if (failure->status == GYRE_SUCCESS)
         return;
-    check(gy_status_is_failure(verdict->status) && verdict->rank >= 0 && verdict->rank < RANKS);
-    check(memchr(verdict->text, '\0', GY_OVERLAY_TEXT + 1) != NULL);
+    check(gy_status_is_failure(failure->status) && failure->rank >= 0 && failure->rank < RANKS);
+    check(memchr(failure->text, '\0', GY_OVERLAY_TEXT + 1) != NULL);
 }
 
 static void look_around(const struct gy_overlay *overlay, const struct gy_error *first)
 {
-    check_verdict(&overlay->verdict);
-    check_verdict(&overlay->aborted);
+    check_failure(&overlay->first_failure);
+    check_failure(&overlay->aborted);
     check(first->status == GYRE_SUCCESS ||
-          (overlay->verdict.status == first->status && overlay->verdict.rank == first->rank &&
-           strcmp(overlay->verdict.text, first->text) == 0));
+          (overlay->first_failure.status == first->status && overlay->first_failure.rank == first->rank &&
+           strcmp(overlay->first_failure.text, first->text) == 0));
     for (int rank = 0; rank < RANKS; rank++) {
         check(left[rank] >= 0 && left[rank] <= RANKS);
         check(failures[rank].status == GYRE_SUCCESS ||
@@ -76,7 +77,7 @@ static void flood(const uint8_t *data, size_t size)
     memset(announced, 0, sizeof(announced));
     while (size >= 3) {
         size_t bytes = gy_min_size(data[1] | (size_t)data[2] << 8, size - 3);
-        struct gy_error first = overlay.verdict;
+        struct gy_error first = overlay.first_failure;
         uint8_t *body = malloc(bytes ? bytes : 1);
         check(body != NULL);
         memcpy(body, data + 3, bytes);

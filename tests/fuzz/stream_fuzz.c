@@ -1,8 +1,9 @@
-/* Messages of meeting and overlay, over a real socket. The first byte of the input chooses the suite and who speaks:
+/* Messages of bootstrap and overlay, over a real socket. The first byte of the input chooses the suite and the
+ * sender:
  *
- *   bit 7 clear   the rest is what comes, byte for byte: no message is longer than the limit, and at mac and above
- *                 none is delivered at all, for a stranger has no key
- *   bit 7 set     an honest peer says five messages, and the rest is a program of what becomes of the bytes on the way:
+ *   bit 7 clear   the rest arrives, byte for byte: no message is longer than the limit, and at mac and above none is
+ *                 delivered at all, since an unauthenticated peer has no key
+ *   bit 7 set     an honest peer sends five messages, and the rest is a program of changes to the bytes on the way:
  *                 what is delivered is the first of these, whole and in order, and nothing else; at crc too, for the
  *                 changes are small */
 #include <stdlib.h>
@@ -126,7 +127,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if ((keys.suite == GY_SUITE_AES || keys.suite == GY_SUITE_GMAC) && !gy_gcm_usable())
         keys.suite = GY_SUITE_CHACHA;
     honest = data[0] & 0x80;
-    /* The honest one's key is another: the fuzzer finds out, through comparisons, what was sealed, and says it again. */
+    /* The honest one's key is another: the fuzzer finds out, through comparisons, what was sealed, and says it
+     * again. */
     memset(keys.out, honest ? 0x5a : 0xa5, sizeof(keys.out));
     memcpy(keys.in, keys.out, sizeof(keys.in));
     if (!honest) {

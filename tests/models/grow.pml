@@ -1,33 +1,34 @@
-/* Growing (src/collectives/lifecycle/grow.c, src/membership/join_server.c, join_client.c) as a model for spin: do all come to the same world, whatever
- * the order of events?
+/* Growing (src/collectives/lifecycle/grow.c, src/membership/join_server.c, join_client.c) as a model for spin: all
+ * ranks come to the same world, in any order of events.
  *
- *   N members, of which rank 0 receives newcomers; NEWS newcomers, which come, are lost or hang up, and come again, each time
- *   with another door. At most DEATHS of both die, and at most DOUBTS members are taken for failed while they live, before
- *   they have agreed: they go on working, or stand still for good, their sockets open. Or they stand still later, rank 0 between
- *   any two of its WELCOMEs, too.
+ * N members, of which rank 0 receives joiners. NEWS joiners, which come, are lost or hang up, and come again, each
+ * time with another listener. At most DEATHS of both die, and at most DOUBTS members are declared failed while they
+ * live, before they have agreed: they go on working, or stand still for good, their sockets open. Or they stand
+ * still later, rank 0 between any two of its WELCOMEs, too.
  *
- * Checked in every state: members that conclude the growing conclude the same, with the same list; a newcomer comes in only
- * when the members have agreed on it. Checked where nothing can happen any more: every member that is left has come to an
- * end, in the world that has grown or in one of those who are left; and nobody waits there for a door behind which somebody
- * lives who does not know that he is in: each one on the list is in, or dead, or has closed that door, which is how the new
- * world finds him dead (termination). So of those who are not proved to be gone only members can fail to answer there, and
- * newcomers never make those who are left too few. Whoever waits for rank 0 and hears nothing more from it goes in the end:
- * that the clock for it is over before those of the new world are is not in the model.
+ * Checked in every state: members that conclude the growing conclude the same, with the same list; a joiner is
+ * accepted only when the members have agreed on it. Checked where nothing can happen any more (termination): every
+ * surviving member has come to an end, in the world that has grown or in one of the survivors. And no member waits
+ * there for the listener of a live joiner that does not know that it is accepted. Each joiner on the list is
+ * accepted, or dead, or has closed that listener, by which the new world finds it dead. So of the ranks that are not
+ * proved to be gone only members can fail to answer there, and joiners never cost the survivors their quorum. A rank
+ * that waits for rank 0 and receives nothing more from it leaves in the end. That the timeout for it ends before
+ * those of the new world is not in the model.
  *
- * The agreement is one step here, of the words of all who are left: agreement.pml has what is inside. Those who died or were
- * condemned after they had joined may be in it or not. A failure is known to each member at some later time, or before it
- * begins to grow: then it shrinks, in the same session, and all meet in the next one. What fails in the new world is the
- * next agreement's. The broadcast of the list may have come, or not, to anybody when its sender dies. CALL and HERE are one
- * with coming: whoever is gone since then is on the list, and dead.
+ * The agreement is one step here, of the inputs of all survivors: agreement.pml has what is inside. Ranks that died
+ * or were declared failed after they had joined may be in it or not. A failure is known to each member at some later
+ * time, or before it begins to grow: then it shrinks, in the same instance, and all meet in the next one. What fails
+ * in the new world is the next agreement's. The broadcast of the list may have come, or not, to any rank when its
+ * sender dies. CALL and HERE are one with coming: a joiner that is gone since then is on the list, and dead.
  *
  * The defects that tests/models/check.sh puts in, each of which must be found:
- *   -DHASTY      who has the list goes on without an agreement
- *   -DEARLY      rank 0 welcomes newcomers before it
- *   -DUNHEARD    who has not heard the list agrees all the same
+ *   -DHASTY      a rank that has the list goes on without an agreement
+ *   -DEARLY      rank 0 welcomes joiners before it
+ *   -DUNHEARD    a rank that has not received the list agrees all the same
  *   -DUNHOSTED   the growing succeeds without rank 0
  *   -DBLIND      a growing succeeds beside members that shrink
- *   -DKEPT       a newcomer that has lost rank 0 comes again with the same door
- *   -DPATIENT    a newcomer waits for ever for a rank 0 that says nothing */
+ *   -DKEPT       a joiner that has lost rank 0 comes again with the same listener
+ *   -DPATIENT    a joiner waits for ever for a rank 0 that is silent */
 #ifndef N
 #define N 3
 #endif
@@ -40,20 +41,20 @@
 #ifndef DOUBTS
 #define DOUBTS 0
 #endif
-#define TRIES 2 /* of a newcomer */
-#define HANGS 1 /* ends of connections that are nobody's death */
+#define TRIES 2 /* of a joiner */
+#define HANGS 1 /* ends of connections without a death */
 #define ALL ((1 << N) - 1)
 #define BIT(i) (1 << (i))
 #define HAS(set, i) (((set) >> (i)) & 1)
-#define DOOR(c, try) ((c) * TRIES + (try)) /* which newcomer, and its how manieth */
+#define LISTENER(c, try) ((c) * TRIES + (try)) /* the joiner, and the number of its attempt */
 
 mtype = { BEFORE, INSIDE, HEARD, JOINED, AGAIN, GROWN, SHRUNK, EXCLUDED, /* a member */
           YES, NO, SHRINKS,                                              /* its word */
           UNDECIDED, GROWS, FAILS, MIXED, PLAIN,                         /* the outcome */
-          LOOKS, HERE, IN };                                             /* a newcomer */
+          LOOKS, HERE, IN };                                             /* a joiner */
 
-byte alive = ALL, out, still; /* out: taken for failed; still: who does nothing any more */
-byte there = (1 << NEWS) - 1; /* newcomers that live */
+byte alive = ALL, out, still; /* out: declared failed; still: ranks that do nothing any more */
+byte there = (1 << NEWS) - 1; /* live joiners */
 byte deaths, doubts, hangs;
 
 mtype phase[N] = BEFORE;
@@ -66,22 +67,22 @@ bool met;               /* the next session is over */
 
 bool open;              /* rank 0 receives */
 bool taken, sent;       /* it has its list; and has sent it */
-byte list;              /* doors */
-byte welcomed;          /* doors whose newcomers have been sent their WELCOME */
+byte list;              /* listeners */
+byte welcomed;          /* listeners whose joiners have been sent their WELCOME */
 
 mtype news[NEWS] = LOOKS;
 byte try[NEWS];
-byte closed;            /* doors */
+byte closed;            /* listeners */
 
 #define LEFT (alive & ~out)
 #define ACTS(i) HAS(alive & ~still, i)
 #define FAILURE (((ALL & ~alive) | out) != 0)
-#define MINE(c) DOOR(c, try[c])
+#define MINE(c) LISTENER(c, try[c])
 
 inline conclude(i, end)
 {
     phase[i] = end;
-    assert(end != GROWN || HAS(party, 0)); /* else nobody could welcome anybody */
+    assert(end != GROWN || HAS(party, 0)); /* else no rank could send a WELCOME */
     j = 0;
     do
     :: j < N ->
@@ -93,7 +94,7 @@ inline conclude(i, end)
     j = 0
 }
 
-/* The words of all who are left, and of some of the others who had joined. */
+/* The inputs of all survivors, and of some of the others that had joined. */
 inline agree()
 {
     bool yes = true, grows = false, shrinks = false;
@@ -140,7 +141,7 @@ end:
     :: atomic { ACTS(i) && phase[i] == BEFORE -> phase[i] = INSIDE; if :: i == 0 -> open = true :: else fi }
     :: atomic { ACTS(i) && phase[i] == BEFORE && FAILURE -> phase[i] = JOINED; word[i] = SHRINKS; joined = joined | BIT(i) }
 
-    /* rank 0 has those who are there on its list, and sends it */
+    /* rank 0 has the joiners that are there on its list, and sends it */
     :: atomic { i == 0 && ACTS(i) && phase[i] == INSIDE && !taken ->
         taken = true;
         j = 0;
@@ -269,7 +270,7 @@ proctype world()
     od
 }
 
-proctype judge()
+proctype checker()
 {
     byte i, c, t;
     timeout ->
@@ -305,6 +306,6 @@ init
         od;
         i = 0;
         run world();
-        run judge()
+        run checker()
     }
 }

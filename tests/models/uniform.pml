@@ -1,30 +1,32 @@
-/* Uniform ends (src/collectives/lifecycle/uniform_completion.h) as a model for spin: do all who are left end each operation alike, whatever the order
- * of events?
+/* Uniform completion (src/collectives/lifecycle/uniform_completion.h) as a model for spin: all survivors end each
+ * operation alike, in any order of events.
  *
- *   N ranks, each of which has OPS operations under way at once, whose plans get done at any time and in any order.
- *   At most DEATHS die, at most DOUBTS are taken for failed while they live, and at most LEAVES destroy their communicator:
- *   between two operations, before or after their last one, or, after a failure, in the midst of them.
- *   LINKS=0: ranks read each other's numbers, also those of the dead; 1: they spread the minimum by dissemination
+ * N ranks, each of which has OPS operations under way at once, whose schedules complete at any time and in any
+ * order. At most DEATHS die, at most DOUBTS are declared failed while they live, and at most LEAVES destroy their
+ * communicator: between two operations, before or after their last one, or, after a failure, in the midst of them.
+ *   LINKS=0   ranks read each other's numbers, also those of the dead
+ *   LINKS=1   they spread the minimum by dissemination
  *
- * Checked whenever an operation ends on a rank: what succeeds anywhere, also on one that dies or goes afterwards, fails on
- * nobody who is left; its output there is whole; what succeeds was not started after what fails. Checked where nothing can
- * happen any more: on all who are left everything has ended (termination).
+ * Checked whenever an operation ends on a rank: what succeeds on any rank, also on one that dies or leaves
+ * afterwards, fails on no survivor; its output there is complete; what succeeds was not started after what fails.
+ * Checked where nothing can happen any more: on all survivors everything has ended (termination).
  *
- * The agreement is one step here: agreement.pml has what is inside. It needs the word of everybody who is left; those who
- * died, went or were condemned after they had joined may be in it or not. Who is left learns of its outcome later. Who
- * learns of a failure joins at once: one who is late, or not inside gyre, learns of it late. Who has nothing under way
- * joins when it is called, by one who has joined. Reading the numbers one after
- * the other is one step, too: as they only grow, what was enough when it was read still is.
+ * The agreement is one step here: agreement.pml has what is inside. It needs the inputs of all survivors; ranks that
+ * died, left or were declared failed after they had joined may be in it or not. The survivors learn of its outcome
+ * later. A rank that learns of a failure joins at once: one that is late, or not inside gyre, learns of it late. A
+ * rank with nothing under way joins when a rank that has joined calls it. Reading the numbers one after the other is
+ * one step, too: as they only grow, what was enough when it was read still is.
  *
- * A plan gets done whatever the others do: some collectives need little of them, and more freedom only adds states. A plan
- * that waits for a dead rank is one whose step is not taken: its rank learns of the failure instead.
+ * A schedule completes whatever the others do: some collectives need little of them, and more freedom only adds
+ * states. A schedule that waits for a dead rank is one whose step is not taken: its rank learns of the failure
+ * instead.
  *
  * The defects that tests/models/check.sh puts in, each of which must be found:
- *   -DUNCONFIRMED   an operation succeeds when its plan is done here
+ *   -DUNCONFIRMED   an operation succeeds when its schedule is complete here
  *   -DMAXIMUM       the agreement is on the largest number
  *   -DTHAWED        numbers grow after a rank has joined
  *   -DGAPS          a number counts an operation although an earlier one is under way
- *   -DUNCALLED      nobody calls those who have nothing under way
+ *   -DUNCALLED      ranks with nothing under way are not called
  *   -DOWN           a rank spreads its own number, not the least that it knows of (links)
  *   -DHASTY         an operation succeeds before the rank's own rounds have left (links) */
 #ifndef N
@@ -60,7 +62,7 @@ byte deaths, doubts, leaves;
 
 byte done[N];   /* operations whose plan is through, as bits; operation n, from 1, is bit n - 1 */
 byte ended[N];  /* operations that have ended */
-byte joined;    /* who has joined the agreement, */
+byte joined;    /* ranks that have joined the agreement, */
 byte word[N];   /* with this number */
 byte party;     /* whose word is in the outcome */
 byte agreed = UNDECIDED;
@@ -149,7 +151,7 @@ byte heard[N * ROUNDS]; /* and the highest that has come to it */
 
 /* ---- a failure ---- */
 
-/* The words are combined: of all who are left, and of some of the others who had joined. */
+/* The inputs are combined: of all survivors, and of some of the others that had joined. */
 inline agree()
 {
 #ifdef MAXIMUM
@@ -220,7 +222,7 @@ end:
     atomic { deaths < DEATHS && v < N && HAS(alive & ~gone, v) -> \
         deaths++; alive = alive & ~BIT(v); if :: skip :: LINKS -> lost = lost | BIT(v) fi }
 #define DOUBTED(v) atomic { doubts < DOUBTS && v < N && HAS(LEFT, v) -> doubts++; out = out | BIT(v) }
-/* Who goes before its last operation is missed by the others. */
+/* A rank that leaves before its last operation is missed by the others. */
 #define GOES(v) \
     atomic { leaves < LEAVES && v < N && HAS(alive & ~gone, v) && (HAS(joined, v) || (done[v] & ~ended[v]) == 0) -> \
         leaves++; gone = gone | BIT(v); \
@@ -258,7 +260,7 @@ proctype world()
     od
 }
 
-proctype judge()
+proctype checker()
 {
     byte i;
     timeout ->
@@ -277,6 +279,6 @@ init
         :: else -> break
         od;
         run world();
-        run judge()
+        run checker()
     }
 }

@@ -1,13 +1,14 @@
-/* What runs out: memory, descriptors, space. One rank of three is the victim. A whole program (create, every collective
- * blocking and as requests, duplicate, memory, destroy) runs again and again, and each time something else fails to be
- * had, until nothing fails any more: the N-th allocation; the N-th descriptor; what comes after N times 64 KiB of shared
- * memory, where a page that was not reserved would be a SIGBUS (exhaustion_space.c).
+/* Exhaustion of memory, descriptors and space. One rank of three is the victim. A whole program (create, every
+ * collective blocking and as requests, duplicate, memory, destroy) runs again and again, and each time another
+ * allocation fails, until none fails any more: the N-th allocation; the N-th descriptor; what comes after N times 64
+ * KiB of shared memory, where a page that was not reserved would be a SIGBUS (exhaustion_space.c).
  *
- *   the victim   its failing call says GYRE_NO_MEMORY or GYRE_NO_DESCRIPTORS and gives a sentence; the call either can be
- *                repeated, with the communicator as it was, or the communicator is failed and stays so
+ *   the victim   its failing call returns GYRE_NO_MEMORY or GYRE_NO_DESCRIPTORS and an error message; the call either
+ *                can be repeated, with the communicator as it was, or the communicator is failed and stays so
  *   the others   go on, with right data, or soon get an error that names the victim and its reason: it lives and can
- *                say why, so nobody may call it dead. Only one that fails before it meets anybody is just missing
- *   everyone     ends in time, and leaves no descriptor open
+ *                tell the reason, so it may not be declared dead. Only one that fails before any connection is
+ *                missing
+ *   all          end in time, and leave no descriptor open
  *
  * Arguments: memory|descriptors|space, the victim's rank. */
 #include <sys/resource.h>
@@ -27,7 +28,7 @@
 struct shared {
     volatile int64_t hit_ns; /* when the victim's call failed */
     int64_t ahead_ns;        /* of the true time are the clocks of all ranks */
-    int judged;              /* others, whose making of the world has failed as well */
+    int checked;             /* others, whose making of the world has failed as well */
     int64_t told_ns;         /* the longest that another waited for its error */
     volatile int victim_failed, fired, repeated, other_status, round;
     char text[1024];
@@ -50,9 +51,9 @@ static bool is(const char *name)
 
 /* ---- time ----
  *
- * Who fails before it has met anybody is just missing, and that is known when the meeting's clock has run out. Its time is
- * long, so that nobody else is missing on a busy machine; the rest of it passes at once, when the victim has failed and the
- * others have had the time to hear of it. */
+ * A rank that fails before any connection is missing, and that is known when the bootstrap's timeout has passed.
+ * That is long, so that no other rank is missing on a busy machine; the rest of it passes at once, when the victim
+ * has failed and the others have had the time to hear of it. */
 
 int64_t __real_gy_now(void);
 int64_t __wrap_gy_now(void);
@@ -78,7 +79,7 @@ static void end_meeting(void)
 {
     int64_t limit = rank_now_ns() + HEARING_NS;
     for (int naps = 0; naps < HEARING_NAPS && rank_now_ns() < limit; naps++) {
-        if (__atomic_load_n(&shared->judged, __ATOMIC_ACQUIRE) == RANKS - 1)
+        if (__atomic_load_n(&shared->checked, __ATOMIC_ACQUIRE) == RANKS - 1)
             return;
         usleep(1000);
     }
@@ -166,7 +167,7 @@ static gyre_status wanted_status(void)
     return is("descriptors") ? GYRE_NO_DESCRIPTORS : GYRE_NO_MEMORY;
 }
 
-static void judge_victim(gyre_status status, const char *text, const char *what)
+static void check_victim(gyre_status status, const char *text, const char *what)
 {
     shared->hit_ns = rank_now_ns();
     if (status != wanted_status() || !*text)
@@ -175,7 +176,7 @@ static void judge_victim(gyre_status status, const char *text, const char *what)
         rank_fail("step %d: the victim's %s does not say what to raise: '%s'", step, what, text);
 }
 
-static void judge_other(gyre_status status, const char *text, const char *what)
+static void check_other(gyre_status status, const char *text, const char *what)
 {
     char name[24];
     snprintf(name, sizeof name, "rank %d", victim);
@@ -203,7 +204,7 @@ static bool go_on(gyre_status status, const char *what, gyre_status (*call)(size
         return true;
     if (rank == victim) {
         if (failing)
-            judge_victim(status, gyre_last_error(comm), what);
+            check_victim(status, gyre_last_error(comm), what);
         failing = is("space"); /* the cgroup stays full */
         shared->repeated++;
         if (call && call(k) == GYRE_SUCCESS)
@@ -212,7 +213,7 @@ static bool go_on(gyre_status status, const char *what, gyre_status (*call)(size
         if (is("space")) /* the communicator is as it was, but this rank cannot go on */
             OK(comm, gyre_comm_abort(comm));
     } else {
-        judge_other(status, gyre_last_error(comm), what);
+        check_other(status, gyre_last_error(comm), what);
     }
     CHECK(gyre_barrier(comm) != GYRE_SUCCESS);
     CHECK(*gyre_last_error(comm) != 0);
@@ -285,7 +286,7 @@ static bool run_memory(void)
 {
     gyre_status status = allocate(0);
     if (status == GYRE_NO_MEMORY && rank == victim) { /* local: the communicator is as it was */
-        judge_victim(status, gyre_last_error(comm), "mem_alloc");
+        check_victim(status, gyre_last_error(comm), "mem_alloc");
         shared->repeated++;
         if (is("space") || allocate(0) != GYRE_SUCCESS)
             return true;
@@ -347,11 +348,11 @@ static void run_rank(int own)
         OK(NULL, gyre_comm_destroy(comm));
     } else if (rank == victim) {
         shared->victim_failed = 1;
-        judge_victim(status, gyre_last_error(NULL), "create");
+        check_victim(status, gyre_last_error(NULL), "create");
         end_meeting();
     } else {
-        judge_other(status, gyre_last_error(NULL), "create");
-        __atomic_fetch_add(&shared->judged, 1, __ATOMIC_RELEASE);
+        check_other(status, gyre_last_error(NULL), "create");
+        __atomic_fetch_add(&shared->checked, 1, __ATOMIC_RELEASE);
     }
     if (rank == victim)
         end_failing(allocations);

@@ -1,19 +1,23 @@
-/* Private memory that the ranks of a host read from one another through the kernel (collectives/shm/zero_copy.h), when that goes wrong:
+/* Private memory that the ranks of a host read from one another through the kernel (collectives/shm/zero_copy.h),
+ * when that goes wrong:
  *
- *   withdrawn   a rank aborts, gets its buffer back and writes other bytes to it, while another is about to read it: what that
- *               one reads is not taken for the input, its call fails too
- *   unreadable  the kernel does not read it, as it would not a device's: the call fails everywhere, and the sentence says whose
- *               memory it is, and what to set
- *   unproved    the same of 64 KiB, of which the giver itself finds it out: they go through slots
- *   oversubscribed     ranks that share cores do not read so: copying through slots takes less of them; bound each to a core, too
- *   slow        each read takes half a second by the clock that the library reads: ranks with cores of their own leave it and take
- *               their slots (collectives/shm/autotune.h), however long the machine keeps them from a core meanwhile
- *   preferred   by that clock each call takes half a second that reads nothing: an all_reduce, which begins with slots, leaves them,
- *               and then each rank reads all of the other's input, to the same bits; unless a rank's own is also its output: then the
- *               other one reads none of it, and itself its slice
- *   all         withdrawn, of an all_reduce in which each rank reads all: before the first byte, or when a part has come
+ *   withdrawn        a rank aborts, gets its buffer back and writes other bytes to it, while another is about to read
+ *                    it: what that one reads is not taken for the input, its call fails too
+ *   unreadable       the kernel does not read it, as it would not a device's: the call fails on all ranks, and the
+ *                    error message names the memory's rank, and the setting
+ *   unproved         the same of 64 KiB, of which the sender itself finds it out: they go through slots
+ *   oversubscribed   ranks that share cores do not read so: copying through slots takes less of them; bound each to a
+ *                    core, too
+ *   slow             each read takes half a second by the clock that the library reads: ranks with cores of their own
+ *                    leave it and use their slots (collectives/shm/autotune.h), however long the machine keeps them
+ *                    from a core meanwhile
+ *   preferred        by that clock each call takes half a second that reads nothing: an all_reduce, which begins with
+ *                    slots, leaves them, and then each rank reads all of the other's input, to the same bits. If a
+ *                    rank's own is also its output, the other one reads none of it, and that rank its slice
+ *   all              withdrawn, of an all_reduce in which each rank reads all: before the first byte, or when a part
+ *                    has come
  *
- * An all_gather in place: nobody but the other rank looks at a rank's block. The reader's calls of process_vm_readv and of
+ * An all_gather in place: only the other rank reads a rank's block. The reader's calls of process_vm_readv and of
  * clock_gettime come here, as this program's symbols go before those of libraries. */
 #include <errno.h>
 #include <sched.h>
@@ -34,7 +38,7 @@
 #define SEEN __attribute__((visibility("default"))) /* by libraries */
 
 static struct page {
-    _Atomic int reading, overwritten, judged, allowed;
+    _Atomic int reading, overwritten, checked, allowed;
     int round;
 } * page;
 static unsigned char *blocks;
@@ -103,7 +107,7 @@ static void abort_and_overwrite(gyre_comm *comm, gyre_request *request, void *gi
     GIVES(GYRE_ABORTED, comm, gyre_wait(&request));
     memset(given, 0xee, bytes);
     atomic_store(&page->overwritten, 1);
-    await(&page->judged); /* its end would be the end of its memory, too */
+    await(&page->checked); /* its end would be the end of its memory, too */
 }
 
 static void abort_gathering(gyre_comm *comm)
@@ -117,7 +121,7 @@ static void be_told_of_the_abort(gyre_comm *comm, gyre_status status)
 {
     GIVES(GYRE_ABORTED, comm, status);
     CHECK(atomic_load(&page->overwritten)); /* before it read */
-    atomic_store(&page->judged, 1);
+    atomic_store(&page->checked, 1);
 }
 
 static void bind_to_core(int rank)
@@ -191,7 +195,8 @@ static void end_of_call(void *user, const gyre_trace_event *event)
     reads_before = reads;
 }
 
-/* Are the sums of round `i` right? They, and what the other rank may have read, are its caller's to write over at once. */
+/* True if the sums of round `i` are right. Their caller may write over them, and over what the other rank may have
+ * read, at once. */
 static void reduce_all(gyre_comm *comm, int32_t *input, int32_t *output, size_t count, int i)
 {
     int rank = gyre_comm_rank(comm);
@@ -204,7 +209,8 @@ static void reduce_all(gyre_comm *comm, int32_t *input, int32_t *output, size_t 
     memset(output, 0x44, count * sizeof *output);
 }
 
-/* By the judge's clock reading is quicker, for calls of this size, and takes one time always: what types and sizes take does not count. */
+/* By the judge's clock reading is quicker, for calls of this size, and takes one time always: what types and sizes take
+ * does not count. */
 static void come_to_prefer_reading(gyre_comm *comm, int32_t *input, int32_t *output, size_t count)
 {
     OK(comm, gyre_comm_trace(comm, end_of_call, NULL));
@@ -246,7 +252,8 @@ static void expect_same_bits(gyre_comm *comm, unsigned char *input, unsigned cha
     free(through_slots);
 }
 
-/* 64 KiB, and more than are read at once; the sizes in turn would be no trial. Of elements of all lengths there are whole ones. */
+/* 64 KiB, and more than are read at once; the sizes in turn would be no trial. Of elements of all lengths there are
+ * whole ones. */
 static void read_all_of_it(gyre_comm *comm, int rank)
 {
     static const size_t counts[] = {16384, 16386, (3 << 18) + 6, 1 << 20};

@@ -1,5 +1,5 @@
-/* The scenarios of grow_test.c in which a process is stopped, where a random moment or a count of its calls has it, and woken
- * when the others have gone on. */
+/* The scenarios of grow_test.c in which a process is stopped, where a random moment or a count of its calls has it, and
+ * woken when the others have gone on. */
 #include "system/grow_world.h"
 
 void grow_freeze(int ranks)
@@ -28,7 +28,7 @@ void grow_freeze(int ranks)
 }
 
 /* Woken it is out, or comes in. */
-static void await_verdict(int victim, bool joiner)
+static void await_failure(int victim, bool joiner)
 {
     uint64_t with = mortals.alive | UINT64_C(1) << victim;
     int64_t limit = rank_now_ns() + MORTALS_HANG_NS;
@@ -67,7 +67,7 @@ void grow_halt(int ranks, int rounds)
         if (stopped) {
             mortals_forget(victim);
             grow_await_going_on();
-            await_verdict(victim, joiner);
+            await_failure(victim, joiner);
         }
         grow_await();
         grow_check_order();
@@ -98,7 +98,7 @@ void grow_host_halts(int ranks, int joiners)
         grow_await_going_on();
         printf("welcome %d of %d: all others are together after %.1f s\n", welcomes, joiners,
                (double)(rank_now_ns() - stopped) / 1e9);
-        await_verdict(victim, false);
+        await_failure(victim, false);
         grow_await();
         grow_check_order();
         while (__builtin_popcountll(mortals.alive) > ranks) {

@@ -1,11 +1,14 @@
-/* Strangers at the listeners of a running job. Three ranks add vectors over TCP all the while; another process, which can
- * see where the listeners are and what a genuine handshake looks like, tries at each listener, one after the other:
+/* Unauthenticated connections to the listeners of a running job. Three ranks add vectors over TCP all the while.
+ * Another process, which can see where the listeners are and what a genuine handshake looks like, tries at each
+ * listener, one after the other:
  *
- *   port scan, silence, half a handshake, garbage instead of each message, a megabyte of it, a wrong key, a wrong job, a
- *   handshake from another rank to another rank, one that was recorded, one that is reflected, then a crowd of 200
+ * - port scan, silence, half a handshake, garbage instead of each message, a megabyte of it, a wrong key, a wrong
+ *   job; a handshake from another rank to another rank, one that was recorded, one that is reflected, then 200 at
+ *   once
  *
- * Every one of these is sent away; the job computes what it would have computed; each leaves one line in that rank's
- * log, and the crowd a bounded number. While the crowd stands at the listener, whoever knows the key still gets in. */
+ * Every one of these is closed. The job computes what it would have computed. Each leaves one line in that rank's
+ * log, and the 200 a bounded number. While these occupy the listener, a process that knows the key is still
+ * accepted. */
 #include "support/launcher.h"
 
 #include <netinet/in.h>
@@ -73,7 +76,7 @@ static void body(int rank)
     setenv("GYRE_LOG", "warn", 1);
     gyre_comm *comm = rank_begin(165);
     const struct gy_world *world = comm->ctx->world;
-    OK(comm, gyre_barrier(comm)); /* who still connects may look in at listeners */
+    OK(comm, gyre_barrier(comm)); /* ranks that still connect may try listeners */
     gyre_log_set(on_line, NULL);
     memcpy(board->key, world->key, sizeof(board->key));
     board->job = world->job;
@@ -130,10 +133,10 @@ static size_t hear(int fd, uint8_t *bytes_p, size_t count)
     return heard;
 }
 
-/* A handshake as whoever knows `key` would begin it; message 1 is in out. */
+/* A handshake as a process that knows `key` would begin it; message 1 is in out. */
 static void begin(struct gy_handshake *handshake, const uint8_t *key, uint64_t job, uint32_t from, int rank)
 {
-    gy_handshake_dial(handshake, key, job, GY_PURPOSE_OVERLAY, from, (uint32_t)rank, GY_INTEGRITY_OFF);
+    gy_handshake_initiate(handshake, key, job, GY_PURPOSE_OVERLAY, from, (uint32_t)rank, GY_INTEGRITY_OFF);
 }
 
 /* Says message 1 and hears message 2; message 3 is in out then. */
@@ -219,7 +222,7 @@ static void misled(int rank)
     expect_end(fd, "another rank");
 }
 
-/* Messages 1 and 3 of a handshake that was genuine, and whose end nobody heard, said again. */
+/* Messages 1 and 3 of a handshake that was genuine, and whose end was never received, sent again. */
 static void replayed(int rank)
 {
     struct gy_handshake handshake;
@@ -288,8 +291,9 @@ static void try_all(void)
     }
 }
 
-/* Many who say nothing stand at the listener; a rank that knows the key is greeted all the same, as often as it comes. Its
- * message 3 says that it does not want to come in: one more overlay connection would be a change. */
+/* Many silent connections occupy the listener; a rank that knows the key completes its handshake all the same, as
+ * often as it comes. Its message 3 says that it does not want to be accepted: one more overlay connection would be a
+ * change. */
 static void crowd(int rank)
 {
     int fds[CROWD];

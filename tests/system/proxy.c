@@ -31,7 +31,7 @@ int __wrap_gy_socket_connect(const struct gy_place *place);
 static struct proxy *self;
 
 struct connection {
-    int end[2];          /* 0: the dialer's, 1: the acceptor's */
+    int end[2];          /* 0: the initiator's, 1: the acceptor's */
     _Atomic int purpose; /* 0: not heard yet */
     _Atomic int users;
 };
@@ -103,7 +103,7 @@ static size_t read_some(int fd, uint8_t *bytes_p, size_t count, int patience_ms)
     return had;
 }
 
-/* As they come: nobody is kept waiting for what its peer says only later. */
+/* As they come: no message waits for what its peer says only later. */
 static bool pass(int from, int to, uint64_t count)
 {
     uint8_t bytes[4096];
@@ -227,8 +227,9 @@ static void *run_direction(void *argument)
     const struct proxy_plan *plan = &self->plan;
     int from = connection->end[direction->from], to = connection->end[1 - direction->from];
     bool good = pass_handshake(direction, from, to);
-    bool mine = atomic_load(&connection->purpose) == (int)plan->purpose && plan->of_dialer == (direction->from == 0) &&
-                plan->fault > PROXY_DELAY && !atomic_load(&self->struck);
+    bool mine = atomic_load(&connection->purpose) == (int)plan->purpose &&
+                plan->of_initiator == (direction->from == 0) && plan->fault > PROXY_DELAY &&
+                !atomic_load(&self->struck);
     if (good && mine && plan->fault >= PROXY_FRAME_CUT) {
         strike_frame(from, to);
     } else if (good && mine && pass(from, to, plan->at)) {
@@ -263,16 +264,16 @@ static int connect_to_listener(uint16_t source)
     return -1;
 }
 
-static void serve(int dialer, uint16_t source)
+static void serve(int initiator, uint16_t source)
 {
     struct connection *connection = calloc(1, sizeof(*connection));
     int acceptor = connect_to_listener(source);
     if (!connection || acceptor < 0) {
-        close(dialer);
+        close(initiator);
         free(connection);
         return;
     }
-    connection->end[0] = dialer;
+    connection->end[0] = initiator;
     connection->end[1] = acceptor;
     connection->users = 2;
     for (int i = 0; i < 2; i++) {

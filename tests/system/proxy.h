@@ -2,9 +2,9 @@
  *
  *   rank ──gy_socket_connect(_from), wrapped──► proxy ──► the listener that was meant
  *
- * The rank's source port says which listener: it is written down in shared memory before it connects. The proxy knows the
- * handshake's length (docs/wire.md) and its purpose, and lets it through; what follows, in one direction, is flipped,
- * cut, repeated, swapped, or all of it delayed. A program that links proxy.c links gyre_internal too, with
+ * The rank's source port says which listener: it is written down in shared memory before it connects. The proxy knows
+ * the handshake's length (docs/wire.md) and its purpose, and lets it through; what follows, in one direction, is
+ * flipped, cut, repeated, swapped, or all of it delayed. A program that links proxy.c links gyre_internal too, with
  * --wrap of both. */
 #ifndef GYRE_TESTS_SYSTEM_PROXY_H
 #define GYRE_TESTS_SYSTEM_PROXY_H
@@ -35,7 +35,7 @@ enum proxy_fault {
 struct proxy_plan {
     enum proxy_fault fault;
     enum gy_purpose purpose; /* of the connection */
-    bool of_dialer;          /* what the dialer says, or what it hears */
+    bool of_initiator;       /* what the initiator says, or what it hears */
     uint64_t at;             /* bytes, or frames, behind the handshake */
     unsigned bytes, bit;
     uint64_t seed; /* of the delays */

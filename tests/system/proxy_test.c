@@ -1,18 +1,18 @@
-/* Two ranks over TCP with somebody in between (proxy.h), who changes what passes, from a seed:
+/* Two ranks over TCP with a proxy in between (proxy.h) that changes what passes, from a seed:
  *
  *   proxy_test crc|mac|encrypt|off COUNT [SEED]
  *
- * At crc, mac and encrypt every change that happened ends on both ranks in GYRE_CORRUPTED, with a sentence that names a
- * rank; a connection that is cut ends in an error that names a rank; a delay changes nothing; and no rank ever sees a
- * wrong result. While the ranks still meet, a change may also be got over: the rank comes again. At off there are only
- * delays. */
+ * At crc, mac and encrypt every change that happened ends on both ranks in GYRE_CORRUPTED, with an error message
+ * that names a rank. A connection that is cut ends in an error that names a rank; a delay changes nothing; and no
+ * rank ever sees a wrong result. While the ranks still bootstrap, a change may also be survived: the rank comes
+ * again. At off there are only delays. */
 #include "support/launcher.h"
 
 #include "proxy.h"
 
 #define ROUNDS 60
 #define MOST 60000
-#define HEARD_NS (30 * INT64_C(1000000000)) /* only one that nobody hears of takes so long */
+#define HEARD_NS (30 * INT64_C(1000000000)) /* only a failure that is not reported takes so long */
 
 struct outcome {
     gyre_status status;
@@ -96,7 +96,7 @@ static struct proxy_plan choose(uint64_t seed, bool sealed, bool readable)
     for (int i = 0; i < 8; i++)
         draw(&state);
     plan.purpose = purposes[draw(&state) % 6];
-    plan.of_dialer = draw(&state) & 1;
+    plan.of_initiator = draw(&state) & 1;
     plan.bytes = 1 + (unsigned)(draw(&state) % 64);
     plan.bit = (unsigned)draw(&state);
     plan.at = draw(&state) % within[plan.purpose];
@@ -141,7 +141,7 @@ static bool trial(const char *mode, uint64_t seed, bool *struck_p)
     char what[160];
     snprintf(what, sizeof(what), "%s, seed %llu: %s at %llu of the %s's %s, %u bytes", mode, (unsigned long long)seed,
              proxy_fault_name(plan.fault), (unsigned long long)plan.at, purposes[plan.purpose],
-             plan.of_dialer ? "dialer" : "acceptor", plan.bytes);
+             plan.of_initiator ? "dialer" : "acceptor", plan.bytes);
     memset(outcomes, 0, 2 * sizeof(*outcomes));
     proxy_start(proxy, &plan);
     bool good = launch(2, body, 70, what);

@@ -1,9 +1,11 @@
-/* Recovery without memory: in a world of three that has been revoked, each allocation in turn fails once on one rank, in
- * the agreement, the shrinking, and the first sum over the new communicator. Arguments: that rank; "awaited": the others are in
- * an operation with uniform ends, in which that rank has nothing under way when they call it to agree on how it ends.
+/* Recovery without memory: in a world of three that has been revoked, each allocation in turn fails once on one rank,
+ * in the agreement, the shrinking, and the first sum over the new communicator. Arguments: that rank; "awaited": the
+ * others are in an operation with uniform ends, in which that rank has nothing under way when they call it to agree on
+ * how it ends.
  *
- * It may be told NO_MEMORY, and asks again; or be EXCLUDED, where the others could not wait for it. These agree in any case,
- * go on with it or without, to a sum that is exact, and nothing waits for a clock; nothing leaks, no descriptor stays. */
+ * It may be told NO_MEMORY, and asks again; or be EXCLUDED, where the others could not wait for it. These agree in any
+ * case, go on with it or without, to a sum that is exact, and nothing waits for a clock; nothing leaks, no descriptor
+ * stays. */
 
 #include "core/mem.h"
 #include "support/launcher.h"
@@ -19,7 +21,7 @@ static bool awaited;
 
 extern int __lsan_do_recoverable_leak_check(void) __attribute__((weak));
 
-/* May `status` be met here? Only the victim may be refused, and once. */
+/* True if `status` is allowed here. Only the victim may be refused, and once. */
 static bool refused(gyre_comm *comm, int own, gyre_status status)
 {
     if (status == GYRE_SUCCESS)
@@ -55,8 +57,9 @@ static gyre_comm *go_on(gyre_comm *comm, int own)
     return next;
 }
 
-/* Who is not in it? The victim, which has been told, or who had its sum already when another's call failed. */
-static void judge(uint64_t sum, int own, int size)
+/* Checks the ranks that the sum lacks: the victim, which has been told, or which had its sum when another's call
+ * failed. */
+static void check_sum(uint64_t sum, int own, int size)
 {
     shared->done[own] = 1;
     if (!(sum >> own & 1) || __builtin_popcountll(sum) != size)
@@ -91,7 +94,7 @@ static void run_rank(int own)
         comm = go_on(comm, own);
     }
     if (comm)
-        judge(sum, own, gyre_comm_size(comm));
+        check_sum(sum, own, gyre_comm_size(comm));
     gyre_comm_destroy(comm);
     if (own == victim) {
         shared->fired = gy_alloc_count() - before >= (uint64_t)step;

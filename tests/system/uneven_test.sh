@@ -1,11 +1,10 @@
 #!/bin/bash
 # Connections that are broken on one side only, and networks that are cut unevenly, while ranks are inside all_reduces:
-#   half-open   a rank dies while its host is out of reach, so that nobody is told; when the host is back, its kernel refuses what
-#               the others still send, and they go on long before GYRE_PEER_TIMEOUT
-#   deaf, mute  nothing comes to a host any more, or nothing from it: it is the one that is left behind
-#   triangle    two hosts cannot reach each other, and the third reaches both: whoever goes on, they go on together, the others
-#               are told, and nobody waits
-# Needs root. Usage: uneven_test.sh CUT-TEST
+#   half-open    a rank dies while its host is out of reach, so that no rank is told; when the host is back, its kernel
+#                refuses what the others still send, and they go on long before GYRE_PEER_TIMEOUT
+#   deaf, mute   nothing comes to a host any more, or nothing from it: it is the one that is left behind
+#   triangle     two hosts cannot reach each other, and the third reaches both: the ranks that go on go on together, the
+#                others are told, and no rank waits Needs root. Usage: uneven_test.sh CUT-TEST
 set -eu
 test=$1
 HOSTS=3
@@ -47,7 +46,7 @@ begin() # COUNTS PORT PEER-TIMEOUT [STALL-TIMEOUT]
 }
 
 # Those that went on say how many they are; the rest has been told.
-judge() # LEAST MOST
+check_groups() # LEAST MOST
 {
     local rank status count went=0
     for ((rank = 0; rank < size; rank++)); do
@@ -87,7 +86,7 @@ for what in deaf mute; do
     begin "2 1 1" $([ $what = deaf ] && echo 29622 || echo 29623) 3
     if [ $what = deaf ]; then to_host 3; else from_host 3; fi
     await 4 '\(SUCCESS\|PARTITIONED\|EXCLUDED\)' 60
-    judge 3 3
+    check_groups 3 3
     finish 4
 done
 
@@ -96,6 +95,6 @@ begin "1 1 2" 29624 3
 drop iif port1 to 10.77.2.0/24
 drop iif port2 to 10.77.1.0/24
 await 4 '\(SUCCESS\|PARTITIONED\|EXCLUDED\)' 60
-judge 0 3
+check_groups 0 3
 finish 4
 rm -f "$whole" "$scratch-log"

@@ -1,5 +1,5 @@
-/* tcp: payloads that go through the pool (transport/tcp/zero_copy_pool.c): whole whatever their reader does meanwhile, also where slots are
- * scarce, are another link's, or their link has ended; and no signal where the peer has gone. */
+/* tcp: payloads that go through the pool (transport/tcp/zero_copy_pool.c): whole whatever their reader does meanwhile,
+ * also where slots are scarce, are another link's, or their link has ended; and no signal where the peer has gone. */
 #include "conformance.h"
 
 #include <signal.h>
@@ -18,7 +18,7 @@ static struct tcp_link *link_to(struct rank *rank, int pair)
 
 static bool uses_pool(struct rank *rank)
 {
-    return link_to(rank, 0)->near && !link_to(rank, 0)->rails && !link_to(rank, 0)->envelopes;
+    return link_to(rank, 0)->same_machine && !link_to(rank, 0)->rails && !link_to(rank, 0)->envelopes;
 }
 
 /* Whatever the clocks say, but for what is tried. */
@@ -124,8 +124,8 @@ void conformance_pool_under_way(struct rank *rank)
         free(payload[k]);
 }
 
-/* Eager frames of those who have none of their own: memory is theirs again at once, and slots are free again by what any frame says that comes
- * back, while more is under way and sockets are full. */
+/* Eager frames whose senders keep no copy: the memory is the sender's again at once. Slots are free again when any
+ * frame that comes back says so, while more is under way and sockets are full. */
 void conformance_pool_short(struct rank *rank)
 {
     enum { FRAMES = 600 };
@@ -173,7 +173,8 @@ void conformance_pool_short(struct rank *rank)
     rank_barrier(rank);
 }
 
-/* Rank 0 has given all slots to a rank that reads nothing. Others get theirs all the same, and what he reads at last is whole. */
+/* Rank 0 has given all slots to a rank that reads nothing. Others get theirs all the same, and what he reads at last is
+ * whole. */
 void conformance_pool_of_others(struct rank *rank)
 {
     enum { FRAMES = 8 };
@@ -215,7 +216,7 @@ void conformance_pool_of_others(struct rank *rank)
         free(payload[k]);
 }
 
-/* Nobody is there to send to: the link is told, and nobody else. */
+/* No peer is left to send to: the link is told, and no other one. */
 void conformance_pool_signal(struct rank *rank)
 {
     static unsigned char payload[LONG];

@@ -1,5 +1,5 @@
-/* What tcp does on its sockets: what overtakes what, which frames leave without a queue, which bytes are worth the end of a sleep, which are
- * awaited where they are, which the kernel says nothing of, and what it cannot send. */
+/* What tcp does on its sockets: what overtakes what, which frames leave without a queue, which bytes are worth the end
+ * of a sleep, which are awaited where they are, which the kernel says nothing of, and what it cannot send. */
 #include "conformance.h"
 
 #include <poll.h>
@@ -12,8 +12,8 @@
 #include "core/clock.h"
 #include "transport/tcp/internal.h"
 
-/* tcp: two grants that are posted last, behind more than sockets take, arrive before most payloads, the one after the other;
- * no frame is torn by them. */
+/* tcp: two grants that are posted last, behind more than sockets take, arrive before most payloads, the one after the
+ * other; no frame is torn by them. */
 void conformance_overtake(struct rank *rank)
 {
     enum { COUNT = 1024, BYTES = 60000 }; /* sealed, several of them are under way */
@@ -73,7 +73,8 @@ static void come_back(void *user)
     (void)user;
 }
 
-/* tcp: a thread of rank 0 sleeps, with nothing to be sent, while another one posts and leaves. The sleeper sends the rest. */
+/* tcp: a thread of rank 0 sleeps, with nothing to be sent, while another one posts and leaves. The sleeper sends the
+ * rest. */
 void conformance_sleeper(struct rank *rank)
 {
     rank_link(rank);
@@ -106,8 +107,8 @@ void conformance_trip(struct rank *rank)
     rank_barrier(rank);
 }
 
-/* Rank 0 sends bytes `from` to `to` of the frame's payload on the bare socket, behind its header where they are the first;
- * afterwards rank 1 may look for them. */
+/* Rank 0 sends bytes `from` to `to` of the frame's payload on the bare socket, behind its header where they are the
+ * first; afterwards rank 1 may look for them. */
 static void drip(struct rank *rank, const struct gy_frame_out *frame, size_t from, size_t to)
 {
     int fd = ((struct tcp_link *)rank->pair[0].link)->rail[0].watch.fd;
@@ -130,8 +131,8 @@ static void read_awake(struct rank *rank, size_t bytes)
         rank->ops->progress(link);
 }
 
-/* tcp: a sleep goes on while what comes of a payload is not worth its end, and ends with what is: the last byte, although
- * somebody else has read all before; the connection's end. */
+/* tcp: a sleep goes on while too little of a payload has come, and ends with the last byte, although another process
+ * has read all before, and with the connection's end. */
 void conformance_doze(struct rank *rank)
 {
     enum { BYTES = 300000, FIRST = 60000, SECOND = 80000, THIRD = 260000, GONE = 1000 };
@@ -174,7 +175,8 @@ void conformance_doze(struct rank *rank)
     rank_barrier(rank);
 }
 
-/* A frame of all but the last bytes: are they awaited where the others are, or has the sink been asked for a place? */
+/* Sends a frame without its last bytes. Tests whether they are awaited where the others are, or the receive handler
+ * has been asked for a place. */
 static void come_in_two(struct rank *rank, uint8_t flags, bool waits)
 {
     enum { BYTES = GY_TCP_EAGER, FIRST = BYTES - 200 };
@@ -206,8 +208,9 @@ static void come_in_two(struct rank *rank, uint8_t flags, bool waits)
     rank_barrier(rank);
 }
 
-/* tcp: an eager frame between sockets of a host is given to the sink when it is whole, so that none needs a place to wait in for its last
- * bytes; others are placed at once. The end of the connection is not waited for behind one. */
+/* tcp: an eager frame between sockets of a host is given to the receive handler when it is complete, so that it
+ * needs no place for its last bytes to wait in; others are placed at once. The end of the connection is not waited
+ * for behind one. */
 void conformance_whole(struct rank *rank)
 {
     static unsigned char payload[1000];
@@ -222,9 +225,9 @@ void conformance_whole(struct rank *rank)
     come_in_two(rank, 0, false);
     link->lengthy = true; /* as behind a long payload, of which no more than headers was read ahead */
     come_in_two(rank, GY_FRAME_EAGER, true);
-    link->near = false;
+    link->same_machine = false;
     come_in_two(rank, GY_FRAME_EAGER, false);
-    link->near = true;
+    link->same_machine = true;
     if (rank->rank == 0) {
         rank_frame(rank, 1, &frame, pair->posted + 1, payload, sizeof(payload));
         frame.header.flags = GY_FRAME_EAGER;
@@ -293,8 +296,9 @@ static void answer_each_other(struct rank *rank)
     rank_barrier(rank);
 }
 
-/* tcp: while two answer each other and none sleeps the kernel says nothing of short frames. Whoever sleeps, announced or not, is told of
- * what came before as of what comes; who posts what may have a long answer ends it, too; and the connection's end is told at once. */
+/* tcp: while two ranks answer each other and neither sleeps the kernel reports no short frames. A rank that sleeps,
+ * announced or not, is told of earlier frames as of later ones. A rank that posts a frame which may have a long
+ * answer ends it, too; and the connection's end is told at once. */
 void conformance_quiet(struct rank *rank)
 {
     if (gy_config_rails(&rank->config) > 1)
@@ -345,7 +349,7 @@ void conformance_quiet(struct rank *rank)
     rank_barrier(rank);
 }
 
-/* The first of several rails may carry messages while the others are still being dialled. */
+/* The first of several rails may carry messages while the others are still being connected to. */
 static bool rails_are_there(const struct rank *rank)
 {
     const struct tcp_link *link = (const struct tcp_link *)rank->pair[0].link;
@@ -355,8 +359,8 @@ static bool rails_are_there(const struct rank *rank)
     return true;
 }
 
-/* tcp: frames of send_short, which has given header and payload back when it returns. What a socket that is nearly full leaves of
- * one goes before all else, a grant among it, and until then no other is taken. */
+/* tcp: frames of send_short, which has given header and payload back when it returns. What a socket that is nearly full
+ * leaves of one goes before all else, a grant among it, and until then no other is taken. */
 void conformance_short(struct rank *rank)
 {
     enum { KEPT = 5, LAST = 5000 };
@@ -407,8 +411,9 @@ void conformance_short(struct rank *rank)
     rank_barrier(rank);
 }
 
-/* tcp: what cannot be sent for a reason of its own, which nobody will ever find by reading, ends the link at once and says so; the other
- * end sees the connection's, where there is one: of several all are quiet until the link is closed. */
+/* tcp: a frame that cannot be sent for a reason of the sender's own, which no read would ever find, ends the link at
+ * once and reports it. The peer sees the end of the connection, if there is only one: several stay quiet until the
+ * link is closed. */
 void conformance_unreadable(struct rank *rank)
 {
     enum { BYTES = 8192 };

@@ -1,5 +1,6 @@
-/* Which payloads go through the pool (transport/tcp/zero_copy_policy.c, tcp_pool.c): by what both ends' copies take, each length by itself, on links between
- * sockets of a host only, and a few now and then the other way. What is written past the caches is there when the socket is given it. */
+/* Which payloads go through the pool (transport/tcp/zero_copy_policy.c, tcp_pool.c): by what both ends' copies take,
+ * each length by itself, on links between sockets of a host only, and a few now and then the other way. What is written
+ * past the caches is there when the socket is given it. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <string.h>
@@ -33,7 +34,7 @@ static void begin(void)
     memset(&tcp, 0, sizeof(tcp));
     memset(&link_, 0, sizeof(link_));
     link_.tcp = &tcp;
-    link_.near = true;
+    link_.same_machine = true;
     link_.out.left = link_.in.left = SIZE_MAX;
 }
 
@@ -213,7 +214,7 @@ Test(pool, a_length_of_plain_near_links)
     link_.rails = (struct tcp_rails *)&somewhere;
     cr_assert_not(marked(GY_FRAME_DATA, LONG, 0));
     link_ = good;
-    link_.near = false;
+    link_.same_machine = false;
     cr_assert_not(marked(GY_FRAME_DATA, LONG, 0));
     link_ = good;
     tcp.pool.refused = true;
@@ -324,7 +325,7 @@ Test(pool, new_pages_are_for_long_payloads)
     static unsigned char payload[LONG];
     struct gy_frame_out frames[2] = {{.header = {.kind = GY_FRAME_DATA, .bytes = LONG, .flags = GY_FRAME_NT}},
                                      {.header = {.kind = GY_FRAME_DATA, .bytes = 64 << 10, .flags = GY_FRAME_NT}}};
-    struct tcp_link other = {.tcp = &tcp, .near = true, .out.left = SIZE_MAX};
+    struct tcp_link other = {.tcp = &tcp, .same_machine = true, .out.left = SIZE_MAX};
     begin();
     frames[0].payload = frames[1].payload = payload;
     for (int i = 0; i < GY_TCP_SLOTS; i++) {
@@ -346,7 +347,7 @@ Test(pool, a_slot_is_in_use_until_all_of_it_has_been_read)
     struct gy_frame_out frame = {.header = {.kind = GY_FRAME_DATA, .bytes = LONG, .flags = GY_FRAME_NT},
                                  .payload = payload},
                         others = frame;
-    struct tcp_link other = {.tcp = &tcp, .near = true, .out.left = SIZE_MAX};
+    struct tcp_link other = {.tcp = &tcp, .same_machine = true, .out.left = SIZE_MAX};
     struct tcp_rail rail = {.link = &link_};
     int ends[2], small = 16 << 10;
     cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);

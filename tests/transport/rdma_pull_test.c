@@ -1,6 +1,6 @@
-/* Chunks that the receiver reads, over a stand-in that says it is soft-RoCE: what is read arrives as what is written does,
- * a frame is its owner's again when the other has all of it, nothing is read from somebody who is sent to at the same
- * time, and nobody has more rights than that takes. Two ranks, threads of this process. */
+/* Chunks that the receiver reads, over a stand-in that says it is soft-RoCE. What is read arrives as what is written
+ * does. A frame is its owner's again when the peer has all of it. Nothing is read from a peer that is sent to at the
+ * same time. No rank has more rights than that takes. Two ranks, threads of this process. */
 #include "ranks.h"
 
 #include "rdma_stand_in.h"
@@ -17,7 +17,8 @@ static struct gy_rdma_link *link_of(struct rank *rank)
     return (struct gy_rdma_link *)rank->pair[0].link;
 }
 
-/* One way, from memory that is announced (odd turns) and that is not, to somebody who sleeps (the later turns). */
+/* One way, from memory that is announced (odd iterations) and that is not, to a rank that sleeps (the later
+ * iterations). */
 static unsigned turn;
 
 static void body_one_way(struct rank *rank)
@@ -47,7 +48,7 @@ static void body_one_way(struct rank *rank)
         rank->ops->forget(rank->instance, payload[0]);
 }
 
-/* Other devices move bytes themselves: nothing is read, and nobody may. */
+/* Other devices move bytes themselves: nothing is read, and no rank may read. */
 static void body_other(struct rank *rank)
 {
     rank_ready(rank);
@@ -104,10 +105,10 @@ static void body_kept(struct rank *rank)
         for (int i = 0; i < 1000; i++)
             rank_turn(rank, false);
         CHECK(!link->unsent && frame->queued && link->pulled[1].end > link->chunks_back, "nothing is to be read");
-        /* A silent frame behind it would be counted by nobody. */
-        atomic_store(&link->words->looks, 1);
-        CHECK(!gy_rdma_is_looked_for(link), "a frame may be silent while the peer reads");
-        atomic_store(&link->words->looks, 0);
+        /* A silent frame behind it would not be counted. */
+        atomic_store(&link->words->polls, 1);
+        CHECK(!gy_rdma_is_polled(link), "a frame may be silent while the peer reads");
+        atomic_store(&link->words->polls, 0);
     }
     rank_barrier(rank);
     if (rank->rank == 1) {
@@ -126,8 +127,8 @@ static void body_kept(struct rank *rank)
     rank_barrier(rank);
 }
 
-/* So much follows a frame that rank 1 sees its end before it has taken all that is there, and leaves: rank 0 has the frame back all
- * the same, for rank 1 may wait for what rank 0 does then. */
+/* So much follows a frame that rank 1 sees its end before it has taken all that is there, and leaves: rank 0 has the
+ * frame back all the same, for rank 1 may wait for what rank 0 does then. */
 #define BEHIND 40 /* frames: more than are taken at a time, and in one chunk */
 
 static void body_followed(struct rank *rank)
@@ -167,7 +168,8 @@ static void body_followed(struct rank *rank)
     rank_barrier(rank);
 }
 
-/* Rank 0 tells of memory that rank 1 may not read; or tells of any to somebody who has not agreed, or of more than may be. */
+/* Rank 0 announces memory that rank 1 may not read; or announces any to a rank that has not agreed, or more than may
+ * be. */
 static enum { OF_A_KEY, OF_CONSENT, OF_NUMBER, LIES } lie;
 static char sentence[GY_ERROR_TEXT];
 static gyre_status status;
@@ -226,7 +228,7 @@ int main(void)
     test_one_way();
     ranks_run(&(struct ranks_options){.transport = "rdma", .size = 2}, "beside", body_beside);
     ranks_run(&(struct ranks_options){.transport = "rdma", .size = 2}, "kept", body_kept);
-    setenv("GYRE_RDMA_RING", "1m", 1); /* of which one frame is too little for credit, but for somebody who waits */
+    setenv("GYRE_RDMA_RING", "1m", 1); /* of which one frame is too little for credit, but for a rank that waits */
     ranks_run(&(struct ranks_options){.transport = "rdma", .size = 2}, "kept", body_kept);
     ranks_run(&(struct ranks_options){.transport = "rdma", .size = 2}, "followed", body_followed);
     unsetenv("GYRE_RDMA_RING");

@@ -1,5 +1,6 @@
-/* Silent frames over the stand-in, which writes them in two pieces, either first: they arrive whole and in order among others,
- * nobody sleeps while one is there or on its way, and what differs from one in a bit is none. Two ranks, threads of this process. */
+/* Silent frames over the stand-in, which writes them in two pieces, either first: they arrive whole and in order
+ * among others, no rank sleeps while one is there or on its way, and what differs from one in a bit is none. Two
+ * ranks, threads of this process. */
 #include "ranks.h"
 
 #include "core/clock.h"
@@ -49,7 +50,7 @@ static void volley(struct rank *rank, uint64_t frames, uint32_t bytes, unsigned 
         while (pair->arrived < first + k + row) {
             bool sleep = naps && (k / row) % 20 == (unsigned)rank->rank * 7;
             rank_turn(rank, sleep);
-            sleeps += sleep && rank->rank == 1 && link->looking == GY_RDMA_LOOKS_NOT;
+            sleeps += sleep && rank->rank == 1 && link->polling == GY_RDMA_POLLS_NOT;
         }
         wipe(link);
         for (unsigned i = 0; i < row && rank->rank == 1; i++)
@@ -82,19 +83,20 @@ static uint64_t written(rank_func body)
     return stand_in_count().writes - before.writes;
 }
 
-/* Where the stream goes on rank 1 finds what looks like a frame, but for one bit, in each of the tag's fields and the payload. */
+/* Where the stream goes on rank 1 finds what looks like a frame, but for one bit, in each of the tag's fields and the
+ * payload. */
 static void body_forged(struct rank *rank)
 {
     rank_ready(rank);
     volley(rank, 100, 8, 1, false);
     struct gy_rdma_link *link = (struct gy_rdma_link *)rank->pair[0].link;
-    CHECK(link->looking == GY_RDMA_LOOKS, "nobody looks");
+    CHECK(link->polling == GY_RDMA_POLLS, "nobody looks");
     rank_barrier(rank);
     if (rank->rank == 1) {
         unsigned char *place = link->ring + (link->in_head & link->in_mask) + GY_FRAME_BYTES - GY_RDMA_TAG_BYTES;
         unsigned char good[GY_RDMA_TAG_BYTES + 8];
         uint64_t arrived = rank->pair[0].arrived;
-        while (!gy_rdma_look(link)) { /* what rank 0 sends below */
+        while (!gy_rdma_poll(link)) { /* what rank 0 sends below */
         }
         memcpy(good, place, sizeof(good));
         struct gy_rdma_link before = *link;
@@ -103,7 +105,7 @@ static void body_forged(struct rank *rank)
         for (size_t bit = 0; bit < 8 * sizeof(good); bit++) {
             memcpy(place, good, sizeof(good));
             place[bit / 8] ^= (unsigned char)(1u << bit % 8);
-            CHECK(!gy_rdma_look(&before), "bit %zu does not matter", bit);
+            CHECK(!gy_rdma_poll(&before), "bit %zu does not matter", bit);
         }
         memcpy(place, good, sizeof(good));
         while (rank->pair[0].arrived == arrived)
@@ -114,7 +116,8 @@ static void body_forged(struct rank *rank)
     rank_barrier(rank);
 }
 
-/* What lay there before: a frame of that payload, 1 to 16 chunks ago, or one whose bytes differ all alike; or nothing. */
+/* What lay there before: a frame of that payload, 1 to 16 chunks ago, or one whose bytes differ all alike; or
+ * nothing. */
 enum { SAME, SAME_2, SAME_4, SAME_8, SAME_16, OTHER_SIGNS, ONE_MORE, INVERTED, ZEROES, OLDS };
 
 static void old_bytes(int kind, const unsigned char *good, uint32_t bytes, uint64_t secret, uint64_t number,
@@ -139,7 +142,8 @@ static void old_bytes(int kind, const unsigned char *good, uint32_t bytes, uint6
     memcpy(old_p, &sum, sizeof(sum));
 }
 
-/* Nothing but the whole frame is one: not with any stretch of it missing, nor with any stretch alone, before and after every byte. */
+/* Nothing but the whole frame is one: not with any stretch of it missing, nor with any stretch alone, before and after
+ * every byte. */
 static void tear(struct gy_rdma_link *before, unsigned char *place, uint32_t bytes)
 {
     static unsigned char good[GY_RDMA_TAG_BYTES + GY_RDMA_SILENT], old[sizeof(good)];
@@ -152,16 +156,16 @@ static void tear(struct gy_rdma_link *before, unsigned char *place, uint32_t byt
             for (uint32_t j = i + 1; j <= all; j += i == 0 || j > all - step ? 1 : step) {
                 memcpy(place, good, all);
                 memcpy(place + i, old + i, j - i);
-                CHECK(memcmp(place, good, all) == 0 || !gy_rdma_look(before), "%u B, old %d: %u to %u missing", bytes,
+                CHECK(memcmp(place, good, all) == 0 || !gy_rdma_poll(before), "%u B, old %d: %u to %u missing", bytes,
                       kind, i, j);
                 memcpy(place, old, all);
                 memcpy(place + i, good + i, j - i);
-                CHECK(memcmp(place, good, all) == 0 || !gy_rdma_look(before), "%u B, old %d: %u to %u alone", bytes,
+                CHECK(memcmp(place, good, all) == 0 || !gy_rdma_poll(before), "%u B, old %d: %u to %u alone", bytes,
                       kind, i, j);
             }
     }
     memcpy(place, good, all);
-    CHECK(gy_rdma_look(before), "%u B: the whole frame is none", bytes);
+    CHECK(gy_rdma_poll(before), "%u B: the whole frame is none", bytes);
 }
 
 static void body_torn(struct rank *rank)
@@ -172,7 +176,7 @@ static void body_torn(struct rank *rank)
     for (size_t i = 0; i < GY_ARRAY_LENGTH(sizes); i++) {
         volley(rank, 20, sizes[i], 1, false);
         struct gy_rdma_link *link = (struct gy_rdma_link *)rank->pair[0].link;
-        CHECK(link->looking == GY_RDMA_LOOKS || i == 0, "nobody looks");
+        CHECK(link->polling == GY_RDMA_POLLS || i == 0, "nobody looks");
         uint64_t arrived = rank->pair[0].arrived;
         rank_barrier(rank);
         if (rank->rank == 0)
@@ -181,7 +185,7 @@ static void body_torn(struct rank *rank)
             unsigned char *place = link->ring + (link->in_head & link->in_mask) + GY_FRAME_BYTES - GY_RDMA_TAG_BYTES;
             struct gy_rdma_link before = *link;
             int64_t deadline = gy_now() + 60 * GY_SECOND;
-            while (!gy_rdma_look(link))
+            while (!gy_rdma_poll(link))
                 CHECK(gy_now() < deadline, "%u B were not silent", sizes[i]);
             tear(&before, place, sizes[i]);
         }
@@ -194,8 +198,8 @@ static void body_torn(struct rank *rank)
     }
 }
 
-/* Rank 1 is about to sleep when there is something to do after all: it offers to look again, although it has not slept. And what
- * rank 0 said 2^31 chunks ago keeps nobody awake. */
+/* Rank 1 is about to sleep when there is something to do after all: it offers to poll again, although it has not
+ * slept. What rank 0 sent 2^31 chunks ago keeps no rank awake. */
 static void body_awake(struct rank *rank)
 {
     struct gy_rdma_link *link;
@@ -203,12 +207,12 @@ static void body_awake(struct rank *rank)
     rank_ready(rank);
     volley(rank, 100, 8, 1, false);
     link = (struct gy_rdma_link *)rank->pair[0].link;
-    CHECK(link->looking == GY_RDMA_LOOKS, "nobody looks");
+    CHECK(link->polling == GY_RDMA_POLLS, "nobody looks");
     if (rank->rank == 1)
-        CHECK(!rank->ops->arm(rank->instance) && link->looking == GY_RDMA_LOOKS_NO_MORE, "it may sleep at once");
+        CHECK(!rank->ops->arm(rank->instance) && link->polling == GY_RDMA_POLLS_NO_MORE, "it may sleep at once");
     rank->ops->disarm(rank->instance);
     volley(rank, 100, 8, 1, false);
-    CHECK(link->looking == GY_RDMA_LOOKS, "rank %d does not look any more", rank->rank);
+    CHECK(link->polling == GY_RDMA_POLLS, "rank %d does not look any more", rank->rank);
     rank_barrier(rank);
     if (rank->rank == 0)
         atomic_store(&link->words->begun, htole32((uint32_t)link->chunks + 0x70000000));
@@ -220,14 +224,14 @@ static void body_awake(struct rank *rank)
     rank_barrier(rank);
 }
 
-/* Nobody else is to be let in. */
+/* No other process is accepted. */
 static void stay(void *user)
 {
     (void)user;
 }
 
-/* One thread of rank 1 sleeps while another makes progress, so much that it could offer to look, and leaves: the sleeper is woken
- * by what comes then. */
+/* One thread of rank 1 sleeps while another makes progress, so much that it could offer to look, and leaves: the
+ * sleeper is woken by what comes then. */
 static void body_two_threads(struct rank *rank)
 {
     rank_ready(rank);

@@ -142,7 +142,7 @@ static inline __attribute__((always_inline)) gyre_status exchange(struct gy_exch
     if (asks)
         gy_tuner_end(comm, true);
     gy_recorder_done(&comm->recorder, record);
-    if ((it->number & (GY_LOOK_EVERY - 1)) == 0)
+    if ((it->number & (GY_POLL_EVERY - 1)) == 0)
         gy_progress_occasional(comm->ctx);
     return GYRE_SUCCESS;
 }

@@ -1,4 +1,4 @@
-/* Shared by blocking calls (eager_call.c), starts (eager_start.c) and progress (eager_turn.c) of eager exchanges. */
+/* Shared by blocking calls (eager_call.c), starts (eager_start.c), progress (eager_progress.c) of eager calls. */
 #ifndef GY_COLLECTIVES_CALL_EAGER_INTERNAL_H
 #define GY_COLLECTIVES_CALL_EAGER_INTERNAL_H
 
@@ -9,7 +9,7 @@
 _Static_assert(GY_CLAIMED_LEAST <= GY_ASKED_LEAST && GY_CLAIMED_LEAST <= GY_REGION_SHORT, "below it there is one way");
 
 /* True if the exchange is among those that may be published before the first of them is complete; see eager.h. */
-static inline bool has_its_turn(const struct gy_exchange *it)
+static inline bool is_next(const struct gy_exchange *it)
 {
     const struct gyre_comm *comm = it->comm;
     if (it->kind->bytes > GY_REGION_SHORT)
@@ -20,7 +20,7 @@ static inline bool has_its_turn(const struct gy_exchange *it)
 static inline __attribute__((always_inline)) bool may_be_shown(const struct gy_exchange *it)
 {
     int peer;
-    return has_its_turn(it) && gy_exchange_room(it, &peer) == GY_YES;
+    return is_next(it) && gy_exchange_room(it, &peer) == GY_YES;
 }
 
 /* Decides how a vector in its own place is published; a payload beside its flag has one way only. */

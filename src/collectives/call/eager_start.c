@@ -15,7 +15,7 @@
 static inline bool has_come_from(const struct gy_exchange *it, int peer)
 {
     gy_span_expect(gy_exchange_expected(it, peer));
-    return gy_exchange_look(it, peer) == GY_YES;
+    return gy_exchange_poll(it, peer) == GY_YES;
 }
 
 static __attribute__((noinline)) bool has_come_from_all(const struct gy_exchange *it)
@@ -103,7 +103,7 @@ static void wait_in_queue(struct gyre_request *r)
 
 static void end_start(const struct gy_exchange *it)
 {
-    if ((it->number & (GY_LOOK_EVERY - 1)) == 0)
+    if ((it->number & (GY_POLL_EVERY - 1)) == 0)
         gy_progress_occasional(it->comm->ctx);
     gy_progress_wake(it->comm->ctx);
 }

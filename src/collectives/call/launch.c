@@ -5,8 +5,8 @@
 
 #include "collectives/call/eager_call.h"
 #include "collectives/call/eager_fit.h"
+#include "collectives/call/eager_progress.h"
 #include "collectives/call/eager_start.h"
-#include "collectives/call/eager_turn.h"
 #include "collectives/call/prepare.h"
 #include "collectives/link/flow_control.h"
 #include "collectives/shm/eager.h"

@@ -204,7 +204,7 @@ gyre_status gy_shm_blocking_end(struct gyre_request *r, struct gyre_page_record 
     struct gy_context *ctx = r->comm->ctx;
     gy_recorder_done(&r->comm->recorder, record);
     gy_shm_blocking_drop(r);
-    if ((r->shape.sequence & (GY_LOOK_EVERY - 1)) == 0)
+    if ((r->shape.sequence & (GY_POLL_EVERY - 1)) == 0)
         gy_progress_occasional(ctx);
     return GYRE_SUCCESS;
 }

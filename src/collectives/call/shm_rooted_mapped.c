@@ -78,7 +78,7 @@ static gyre_status give(struct gyre_request *r, struct gyre_page_record *record)
  * slots are used; one is late. */
 enum offers { ALL, NOT_ALL, LATE };
 
-static enum offers look_for_offers(const struct gyre_request *r)
+static enum offers find_offers(const struct gyre_request *r)
 {
     struct gy_spin spinning = gy_spin_of(r->comm->ctx);
     for (int p = 0; p < r->comm->size; p++) {
@@ -100,9 +100,9 @@ static bool fetch(struct gyre_request *r)
 {
     int root = r->schedule->shape.root;
     size_t bytes = r->out.total * r->element;
-    uint64_t far = gy_mapped_peer_input(r, root);
-    if (far)
-        return gy_mapped_fetch(r, root, far, 0, bytes, r->output);
+    uint64_t private_input = gy_mapped_peer_input(r, root);
+    if (private_input)
+        return gy_mapped_fetch(r, root, private_input, 0, bytes, r->output);
     gy_put(r, r->output, gy_mapped_input(r, root), bytes);
     return true;
 }
@@ -110,7 +110,7 @@ static bool fetch(struct gyre_request *r)
 static gyre_status take(struct gyre_request *r, struct gyre_page_record *record)
 {
     bool broadcast = r->schedule->shape.collective == GY_BROADCAST;
-    enum offers offers = look_for_offers(r);
+    enum offers offers = find_offers(r);
     if (offers == NOT_ALL) {
         r->comm->eager[r->schedule->shape.collective].offered = false;
         return gy_shm_blocking_lanes(r, record);

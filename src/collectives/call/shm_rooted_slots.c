@@ -264,7 +264,7 @@ gyre_status gy_shm_blocking_slots(struct gyre_comm *comm, const struct gy_call *
         return go_on(&it);
     gy_recorder_done(&comm->recorder, record);
     gy_comm_schedule_release(comm, schedule);
-    if ((it.shape.sequence & (GY_LOOK_EVERY - 1)) == 0)
+    if ((it.shape.sequence & (GY_POLL_EVERY - 1)) == 0)
         gy_progress_occasional(comm->ctx);
     return GYRE_SUCCESS;
 }

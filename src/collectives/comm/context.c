@@ -18,7 +18,7 @@ gyre_status gy_context_link(struct gy_context *ctx, int peer, struct gy_link **l
             return status;
         }
         ctx->linked[ctx->links++] = peer;
-        ctx->remote |= ctx->ops[p->transport]->dialled;
+        ctx->remote |= ctx->ops[p->transport]->has_descriptor;
     }
     *link_p = p->link;
     return GYRE_SUCCESS;

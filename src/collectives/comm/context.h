@@ -104,10 +104,10 @@ struct gy_context {
     void *kept[GY_BUFFER_POWERS];       /* free scratch buffers of 2^k bytes, linked through their first word */
     uint32_t next_comm;
     uint64_t generation;     /* of the process that made it: see atfork.c */
-    int64_t turned;          /* time of the last slow progress iteration */
+    int64_t progressed_at;   /* time of the last slow progress iteration */
     int64_t checked;         /* time of the last check whether the peers' hosts answer */
     int64_t called;          /* time of this rank's last unsolicited sign of life */
-    unsigned turns;          /* progress calls since the clock was read */
+    unsigned polls;          /* progress calls since the clock was read */
     struct gy_context *next; /* list of atfork.c */
     bool fork_entered;       /* taken by the forking thread: atfork.c */
 };

@@ -138,7 +138,7 @@ static void rearrange(const struct gyre_request *r, const struct gy_step *step)
 {
     const struct gy_runs *runs = &step->runs;
     bool pack = step->kind == GY_PACK;
-    enum gy_space near = pack ? step->dst : step->src, far = pack ? step->src : step->dst;
+    enum gy_space local = pack ? step->dst : step->src, packed = pack ? step->src : step->dst;
     for (int32_t p = 0, n; p < step->range.width; p += n) {
         int32_t within = p % runs->run, lo = step->range.lo + p;
         int32_t b = gy_range_block((struct gy_range){runs->lo + within, runs->stride, 0}, r->schedule->blocks,
@@ -147,9 +147,10 @@ static void rearrange(const struct gyre_request *r, const struct gy_step *step)
         n = n < r->schedule->blocks - b ? n : r->schedule->blocks - b;
         size_t here = gy_layout_start(&r->in, lo), there = gy_layout_start(&r->in, b);
         size_t bytes = (gy_layout_start(&r->in, b + n) - there) * r->element;
-        unsigned char *at = near == GY_SCRATCH ? scratch_at(r, step->slot0, 0, here) : gy_operand_at(r, near, lo, here);
-        unsigned char *other = far == GY_SCRATCH ? scratch_at(r, runs->slot, 0, there)
-                                                 : gy_operand_at(r, far, b, there);
+        unsigned char *at = local == GY_SCRATCH ? scratch_at(r, step->slot0, 0, here)
+                                                : gy_operand_at(r, local, lo, here);
+        unsigned char *other = packed == GY_SCRATCH ? scratch_at(r, runs->slot, 0, there)
+                                                    : gy_operand_at(r, packed, b, there);
         if (bytes > 0)
             memcpy(pack ? at : other, pack ? other : at, bytes);
     }

@@ -5,7 +5,7 @@
 #include "core/clock.h"
 
 #define GY_AWAY (100 * GY_MILLISECOND) /* twice the longest sleep: a longer pause means that this rank did not run */
-#define GY_LEFT_DIALLED (5 * GY_SECOND)
+#define GY_LEFT_CONNECTED (5 * GY_SECOND)
 
 int64_t gy_liveness_interval(const struct gy_context *ctx)
 {
@@ -56,20 +56,20 @@ void gy_liveness_disown(struct gy_context *ctx, int peer, const struct gy_frame 
 bool gy_liveness_has_gone(struct gy_context *ctx, int peer, bool by_memory, int64_t since, int64_t now)
 {
     struct gy_peer *p = &ctx->peers[peer];
-    bool dialled = !by_memory && ctx->ops[p->transport]->dialled;
+    bool has_descriptor = !by_memory && ctx->ops[p->transport]->has_descriptor;
     if (!gy_overlay_has_left(ctx->overlay, peer))
         return false;
     if (p->left == 0)
         p->left = now;
     if (p->left > since)
         since = p->left;
-    return (dialled && p->broken != 0) || now - since > (dialled ? GY_LEFT_DIALLED : GY_LEFT_GRACE);
+    return (has_descriptor && p->broken != 0) || now - since > (has_descriptor ? GY_LEFT_CONNECTED : GY_LEFT_GRACE);
 }
 
 void gy_liveness_restart(struct gy_context *ctx, int64_t now)
 {
-    int64_t away = now - ctx->turned - GY_AWAY;
-    if (ctx->turned == 0 || away <= 0)
+    int64_t away = now - ctx->progressed_at - GY_AWAY;
+    if (ctx->progressed_at == 0 || away <= 0)
         return;
     for (struct gyre_request *r = ctx->active_first; r; r = r->next)
         if (r->idle_since) {

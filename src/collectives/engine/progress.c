@@ -17,15 +17,15 @@
 #define GY_YIELD (1 * GY_MILLISECOND)
 #define GY_NAP (50 * GY_MILLISECOND)
 #define GY_CHECKS 8               /* checks of a link within the timeout of a host that does not answer */
-#define GY_LOOKS 64               /* polls without progress before the clock is read */
-#define GY_LOOKS_OVERSUBSCRIBED 8 /* if ranks share cores */
-#define GY_LOOKS_THREAD 2         /* of the progress thread, which polls links */
+#define GY_POLLS 64               /* polls without progress before the clock is read */
+#define GY_POLLS_OVERSUBSCRIBED 8 /* if ranks share cores */
+#define GY_POLLS_THREAD 2         /* of the progress thread, which polls links */
 
 void gy_progress_links(struct gy_context *ctx, bool all, bool *moved_p)
 {
     int most = all || ctx->links < 8 ? ctx->links : 8;
     for (int i = 0; i < most && !ctx->closed; i++) {
-        int peer = ctx->linked[all ? i : (int)((ctx->turns + (unsigned)i) % (unsigned)ctx->links)];
+        int peer = ctx->linked[all ? i : (int)((ctx->polls + (unsigned)i) % (unsigned)ctx->links)];
         if (ctx->peers[peer].broken == 0)
             *moved_p |= ctx->ops[ctx->peers[peer].transport]->progress(ctx->peers[peer].link);
     }
@@ -85,16 +85,16 @@ static bool advance_requests(struct gy_context *ctx, bool all)
 
 bool gy_progress(struct gy_context *ctx)
 {
-    bool moved = false, all = (++ctx->turns & 15) == 0;
+    bool moved = false, all = (++ctx->polls & 15) == 0;
     if (ctx->links > 0)
         gy_progress_links(ctx, all, &moved);
     tell_sleepers(ctx, moved);
     moved |= advance_requests(ctx, all);
     if (ctx->config.verify && !ctx->closed)
         moved |= ctx->up->compare(ctx);
-    if ((ctx->turns & 255) == 0) {
+    if ((ctx->polls & 255) == 0) {
         int64_t now = gy_now();
-        if (now - ctx->turned > (ctx->remote ? GY_PROGRESS_REMOTE * 10 : GY_PROGRESS_LOCAL))
+        if (now - ctx->progressed_at > (ctx->remote ? GY_PROGRESS_REMOTE * 10 : GY_PROGRESS_LOCAL))
             gy_progress_slow(ctx, now);
     }
     return moved;
@@ -116,7 +116,7 @@ static void check_links(struct gy_context *ctx, int64_t now)
 bool gy_progress_slow(struct gy_context *ctx, int64_t now)
 {
     gy_liveness_restart(ctx, now);
-    ctx->turned = now;
+    ctx->progressed_at = now;
     if (ctx->closed)
         return true;
     /* Before anything moves: after an abort no buffer may be touched. */
@@ -141,12 +141,12 @@ void gy_progress_occasional(struct gy_context *ctx)
     int64_t now = gy_now();
     if (ctx->links > 0)
         gy_progress(ctx);
-    if (now - ctx->turned > GY_MILLISECOND)
+    if (now - ctx->progressed_at > GY_MILLISECOND)
         gy_progress_slow(ctx, now);
 }
 
 /* Sleeps until something arrives. Polls everything once more after the peers can see that this rank sleeps. */
-static void nap(struct gy_context *ctx, bool (*done)(const void *), const void *what)
+static void sleep_once(struct gy_context *ctx, bool (*done)(const void *), const void *what)
 {
     bool sleep = true;
     for (int t = 0; t < ctx->transports; t++)
@@ -165,27 +165,27 @@ static void nap(struct gy_context *ctx, bool (*done)(const void *), const void *
 
 /* The time without progress. */
 struct spinning {
-    unsigned turns;
+    unsigned polls;
     int64_t since; /* 0: too short to read the clock */
 };
 
 /* The next frame of a link takes longer than a few polls, each of which enters the kernel twice. With 64 polls the
  * progress thread spent a third of its core's time on them beside a link of 200 Mbit/s. */
-static unsigned looks(const struct gy_context *ctx, int64_t spin)
+static unsigned most_polls(const struct gy_context *ctx, int64_t spin)
 {
     if (spin < 0 && ctx->links > 0)
-        return GY_LOOKS_THREAD;
-    return ctx->oversubscribed ? GY_LOOKS_OVERSUBSCRIBED : GY_LOOKS;
+        return GY_POLLS_THREAD;
+    return ctx->oversubscribed ? GY_POLLS_OVERSUBSCRIBED : GY_POLLS;
 }
 
 /* Nothing moved: spins, yields or sleeps. Returns true if something moved after all. */
 static bool idle(struct gy_context *ctx, struct spinning *spinning, int64_t spin, bool (*done)(const void *),
                  const void *what)
 {
-    if (spinning->turns++ == 16 && spinning->since == 0)
+    if (spinning->polls++ == 16 && spinning->since == 0)
         spinning->since = gy_now();
     gy_progress_yield(ctx);
-    if (spinning->turns < looks(ctx, spin)) {
+    if (spinning->polls < most_polls(ctx, spin)) {
         if (ctx->links == 0) /* a poll of links takes longer than any pause */
             gy_cpu_relax();
         return false;
@@ -193,7 +193,7 @@ static bool idle(struct gy_context *ctx, struct spinning *spinning, int64_t spin
     int64_t now = gy_now();
     if (spinning->since == 0) /* yields for a millisecond, however few times that is */
         spinning->since = now;
-    if (now - ctx->turned > (ctx->remote ? GY_PROGRESS_REMOTE : GY_PROGRESS_LOCAL) && gy_progress_slow(ctx, now))
+    if (now - ctx->progressed_at > (ctx->remote ? GY_PROGRESS_REMOTE : GY_PROGRESS_LOCAL) && gy_progress_slow(ctx, now))
         return true;
     int64_t idle_for = now - spinning->since;
     if (idle_for < spin && !gy_cores_shared(ctx)) {
@@ -202,7 +202,7 @@ static bool idle(struct gy_context *ctx, struct spinning *spinning, int64_t spin
     } else if (idle_for < spin + GY_YIELD)
         sched_yield();
     else if (!ctx->closed) {
-        nap(ctx, done, what);
+        sleep_once(ctx, done, what);
         /* The wake-up may be the report of a failure: the next slow progress may be a whole sleep away. */
         if (gy_overlay_check(ctx->overlay, &ctx->error) != GYRE_SUCCESS)
             gy_context_fail(ctx);
@@ -210,8 +210,8 @@ static bool idle(struct gy_context *ctx, struct spinning *spinning, int64_t spin
     return false;
 }
 
-static void turn(struct gy_context *ctx, struct spinning *spinning, int64_t spin, bool (*done)(const void *),
-                 const void *what)
+static void poll_or_idle(struct gy_context *ctx, struct spinning *spinning, int64_t spin, bool (*done)(const void *),
+                         const void *what)
 {
     if (ctx->closed) /* what still waits, waits for an agreement */
         ctx->up->agree(ctx);
@@ -225,7 +225,7 @@ void gy_wait_until(struct gy_context *ctx, bool (*done)(const void *), const voi
     int64_t spin = ctx->config.spin_ns >= 0 ? ctx->config.spin_ns : ctx->oversubscribed ? 0 : GY_SPIN;
     ctx->progress_lock.waits++;
     while (!done(what))
-        turn(ctx, &spinning, spin, done, what);
+        poll_or_idle(ctx, &spinning, spin, done, what);
     ctx->progress_lock.waits--;
 }
 
@@ -245,5 +245,5 @@ void gy_drive(struct gy_context *ctx)
     struct spinning spinning = {0};
     while ((ctx->active_first || ctx->windows) && ctx->progress_lock.waits == 0 && !ctx->progress_lock.stop &&
            !ctx->closed)
-        turn(ctx, &spinning, -GY_YIELD, NULL, NULL);
+        poll_or_idle(ctx, &spinning, -GY_YIELD, NULL, NULL);
 }

@@ -13,7 +13,7 @@ void gy_wait_until(struct gy_context *ctx, bool (*done)(const void *), const voi
 void gy_drive(struct gy_context *ctx);
 /* For calls that complete without a wait, once in a while: progresses links and clocks, which have no other progress
  * while the caller is busy. */
-#define GY_LOOK_EVERY 64 /* a power of two */
+#define GY_POLL_EVERY 64 /* a power of two */
 void gy_progress_occasional(struct gy_context *ctx);
 void gy_progress_links(struct gy_context *ctx, bool all, bool *moved_p);
 /* The slow progress: descriptors, reported failures, clocks. Returns true if something moved. */

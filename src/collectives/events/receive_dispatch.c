@@ -107,7 +107,7 @@ static void *place_discard(struct gy_context *ctx, int world)
 static bool is_sealed_put(const struct gy_context *ctx, int world, const struct gy_frame *frame)
 {
     return frame->kind == GY_FRAME_PUT && ctx->config.integrity != GY_INTEGRITY_OFF &&
-           ctx->ops[ctx->peers[world].transport]->dialled;
+           ctx->ops[ctx->peers[world].transport]->has_descriptor;
 }
 
 static void *handler_place(void *user, int world, const struct gy_frame *frame)

@@ -27,7 +27,7 @@
 #include "core/clock.h"
 #include "core/log.h"
 
-#define GY_RING_LOOKS 64 /* more than a ring holds */
+#define GY_RING_POLLS 64 /* more than a ring holds */
 #define GY_TELL_EVERY (60 * GY_SECOND)
 #define GY_GRACE (30 * GY_SECOND)
 
@@ -133,7 +133,7 @@ static int64_t last_heard(struct gy_context *ctx, int peer, int64_t now)
     return p->heard;
 }
 
-static void verdict(struct gy_context *ctx, gyre_status status, int peer, const char *text)
+static void fail_world(struct gy_context *ctx, gyre_status status, int peer, const char *text)
 {
     gy_error_set(&ctx->error, status, peer, "%s", text);
     gy_overlay_report(ctx->overlay, status, peer, text);
@@ -146,7 +146,7 @@ static void find_late(struct gyre_request *r, int peer)
     gy_shape_print(&r->shape, what, sizeof(what));
     snprintf(text, sizeof(text), "rank %d did not %s %s within %g s (GYRE_TIMEOUT)", peer,
              r->phase != GY_MOVES ? "come to the end of" : "arrive in", what, seconds);
-    verdict(r->comm->ctx, GYRE_PEER_LATE, peer, text);
+    fail_world(r->comm->ctx, GYRE_PEER_LATE, peer, text);
 }
 
 static void find_stalled(struct gyre_request *r, int peer, double seconds)
@@ -155,14 +155,14 @@ static void find_stalled(struct gyre_request *r, int peer, double seconds)
     gy_shape_print(&r->shape, what, sizeof(what));
     snprintf(text, sizeof(text), "rank %d entered %s and has not moved for %.0f s (GYRE_STALL_TIMEOUT); is it stopped?",
              peer, what, seconds);
-    verdict(r->comm->ctx, GYRE_PEER_STALLED, peer, text);
+    fail_world(r->comm->ctx, GYRE_PEER_STALLED, peer, text);
 }
 
 /* Reads all that has arrived by the link: the peer's state in shared memory may be ahead of it. */
 static void take_all(struct gy_context *ctx, int peer)
 {
     const struct gy_peer *p = &ctx->peers[peer];
-    for (int i = 0; i < GY_RING_LOOKS && p->link && !p->broken && !ctx->closed; i++)
+    for (int i = 0; i < GY_RING_POLLS && p->link && !p->broken && !ctx->closed; i++)
         if (!ctx->ops[p->transport]->progress(p->link))
             break;
 }
@@ -294,14 +294,14 @@ static void check_broken(struct gy_context *ctx, int64_t now)
             continue;
         char text[400];
         snprintf(text, sizeof(text), "the link to rank %d broke: %.300s", peer, p->why.text);
-        verdict(ctx, p->why.status, peer, text);
+        fail_world(ctx, p->why.status, peer, text);
     }
 }
 
 void gy_liveness_check(struct gy_context *ctx, int64_t now)
 {
     gy_liveness_show(ctx);
-    gy_comm_end_look(ctx);
+    gy_comm_end_check(ctx);
     check_broken(ctx, now);
     struct gyre_request *next;
     for (struct gyre_request *r = ctx->active_first; r && ctx->error.status == GYRE_SUCCESS; r = next) {

@@ -1,8 +1,8 @@
 /* What lower layers call of higher ones: the one place that knows both. */
 #include "collectives/events/upcalls.h"
 
+#include "collectives/call/eager_progress.h"
 #include "collectives/call/eager_queue.h"
-#include "collectives/call/eager_turn.h"
 #include "collectives/call/executor.h"
 #include "collectives/call/prepare.h"
 #include "collectives/engine/progress.h"

@@ -8,7 +8,7 @@
 
 #include "core/clock.h"
 
-#define LOOK (5 * GY_MILLISECOND) /* for the lock of a context, or between two tries for all */
+#define WAIT (5 * GY_MILLISECOND) /* for the lock of a context, or between two tries for all */
 
 /* A thread that waits for the list of contexts. It may hold locks of contexts meanwhile, if an operation of the
  * program's forks, or a world is made from another one. Those contexts are consistent until it has the list. */
@@ -87,7 +87,7 @@ static bool enter_all(void)
         ctx->fork_entered = false;
     for (struct gy_context *ctx = contexts; ctx; ctx = ctx->next) {
         bool whole = gy_progress_lock_holder(ctx) == gy_progress_lock_self() || stands_still(ctx);
-        ctx->fork_entered = !whole && gy_progress_enter_within(ctx, LOOK);
+        ctx->fork_entered = !whole && gy_progress_enter_within(ctx, WAIT);
         if (!whole && !ctx->fork_entered)
             return false;
     }
@@ -98,7 +98,7 @@ static bool enter_all(void)
  * of the same world. So all are entered at once, or none. */
 static void before(void)
 {
-    struct timespec pause = {.tv_nsec = LOOK};
+    struct timespec pause = {.tv_nsec = WAIT};
     struct waiter self;
     stand(&self); /* stays a waiter in the pauses */
     for (take_list(); !enter_all(); take_list()) {

@@ -77,7 +77,7 @@ static void show(struct gyre_comm *comm, int cause)
     gy_region_end(comm->ctx, comm->region, cause);
     for (int rank = 0; rank < comm->size; rank++)
         if (rank != comm->rank)
-            atomic_store_explicit(&comm->standing[rank]->look, 1, memory_order_release);
+            atomic_store_explicit(&comm->standing[rank]->check_ends, 1, memory_order_release);
     gy_slot_wake(comm);
 }
 
@@ -235,7 +235,7 @@ bool gy_comm_end_advance(struct gyre_request *r)
     return true;
 }
 
-static void look_at(struct gyre_comm *comm)
+static void check_comm(struct gyre_comm *comm)
 {
     for (int rank = 0; rank < comm->size && comm->ended.status == GYRE_SUCCESS; rank++) {
         int world = gy_group_world(&comm->group, rank);
@@ -245,17 +245,17 @@ static void look_at(struct gyre_comm *comm)
     }
 }
 
-void gy_comm_end_look(struct gy_context *ctx)
+void gy_comm_end_check(struct gy_context *ctx)
 {
     if (!ctx->segment)
         return;
-    _Atomic uint32_t *look = &gy_segment_rank(ctx->segment, ctx->world->local)->look;
-    if (atomic_load_explicit(look, memory_order_relaxed) == 0)
+    _Atomic uint32_t *check_ends = &gy_segment_rank(ctx->segment, ctx->world->local)->check_ends;
+    if (atomic_load_explicit(check_ends, memory_order_relaxed) == 0)
         return;
-    atomic_exchange_explicit(look, 0, memory_order_acquire); /* later changes set it again */
+    atomic_exchange_explicit(check_ends, 0, memory_order_acquire); /* later changes set it again */
     for (struct gyre_comm *comm = ctx->comms; comm; comm = comm->next)
         if (comm->region >= 0)
-            look_at(comm);
+            check_comm(comm);
 }
 
 gyre_status gy_comm_end_refuse(struct gyre_comm *comm)

@@ -43,7 +43,7 @@ int gy_comm_end_cause(const struct gyre_comm *comm, int rank);
 /* Progresses a request whose communicator has ended. */
 bool gy_comm_end_advance(struct gyre_request *request);
 /* The slow progress: ends here what has ended on other ranks of this host. */
-void gy_comm_end_look(struct gy_context *ctx);
+void gy_comm_end_check(struct gy_context *ctx);
 /* Refuses a call on an ended communicator: sets its error message again, and returns the status. */
 gyre_status gy_comm_end_refuse(struct gyre_comm *comm);
 

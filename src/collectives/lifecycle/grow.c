@@ -64,7 +64,7 @@ static bool well(const struct growing *growing)
 }
 
 /* True if the old world has not failed. */
-static bool look(struct growing *growing)
+static bool check_failures(struct growing *growing)
 {
     struct gy_context *ctx = growing->ctx;
     gy_recovery_poll(ctx);
@@ -78,10 +78,10 @@ static bool broadcast(struct growing *growing, void *bytes, size_t count)
 {
     struct gy_call call = {
         .collective = GY_BROADCAST, .input = bytes, .output = bytes, .count = count, .dtype = GYRE_UINT8};
-    if (!look(growing))
+    if (!check_failures(growing))
         return false;
     gyre_status status = gy_run_own(growing->comm, &call);
-    if (status != GYRE_SUCCESS && look(growing) && well(growing))
+    if (status != GYRE_SUCCESS && check_failures(growing) && well(growing))
         gy_error_set(&growing->error, status, growing->comm->error.rank, "%.900s", growing->comm->error.text);
     return status == GYRE_SUCCESS;
 }
@@ -99,10 +99,10 @@ static void prepare(struct growing *growing)
 }
 
 /* Waits for events of the old world, unless it has failed. */
-static bool turn(struct growing *growing, int64_t most)
+static bool poll(struct growing *growing, int64_t most)
 {
     gy_progress_sleep(growing->ctx, most < GY_MILLISECOND ? GY_MILLISECOND : most < STEP ? most : STEP);
-    if (look(growing))
+    if (check_failures(growing))
         gy_progress(growing->ctx);
     return well(growing);
 }
@@ -121,12 +121,12 @@ static void await_joiners(struct growing *growing, int wanted, int64_t wait_ns)
         now = gy_now();
         if (now >= deadline && (now >= timeout || !gy_join_server_busy(join_server)))
             break;
-        turn(growing, now < deadline ? deadline - now : GY_MILLISECOND);
+        poll(growing, now < deadline ? deadline - now : GY_MILLISECOND);
     }
     gy_join_server_call(join_server, most);
     for (deadline = gy_now() + CALL_TIMEOUT;
          well(growing) && gy_join_server_called(join_server) && gy_now() < deadline;)
-        turn(growing, GY_MILLISECOND);
+        poll(growing, GY_MILLISECOND);
 }
 
 static void receive(struct growing *growing, int wanted, int64_t wait_ns)
@@ -198,7 +198,7 @@ static gyre_status go_on(struct growing *growing, const struct gy_outcome *outco
                                 .job = outcome->job,
                                 .salt = salt,
                                 .grown = true,
-                                .looked = gy_agreement_polled(growing->ctx->world->agreement)};
+                                .known_running = gy_agreement_polled(growing->ctx->world->agreement)};
     struct gy_member *members = gy_next_members(comm, outcome, count, &plan.rank, &growing->error);
     if (!members)
         goto out;
@@ -298,7 +298,7 @@ static gyre_status grow(struct growing *growing, int wanted, int64_t wait_ns, st
     gyre_status status = gy_agree_on(comm, &input, &outcome, &error);
     if (status == GYRE_MISMATCH &&
         well(growing)) /* others shrink or agree: the failure behind that is reported here, too */
-        for (int64_t deadline = gy_now() + NEWS_TIMEOUT; gy_now() < deadline && turn(growing, GY_MILLISECOND);)
+        for (int64_t deadline = gy_now() + NEWS_TIMEOUT; gy_now() < deadline && poll(growing, GY_MILLISECOND);)
             ;
     if (status != GYRE_SUCCESS) {
         if (status != GYRE_MISMATCH || well(growing))

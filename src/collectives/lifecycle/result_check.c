@@ -252,7 +252,7 @@ static bool begin(struct gy_verify *verify, struct batch *batch)
 }
 
 /* Progresses the oldest batch. */
-static bool turn(struct gy_verify *verify)
+static bool progress(struct gy_verify *verify)
 {
     struct batch *batch = verify->oldest;
     struct gy_context *ctx = verify->comm->ctx;
@@ -277,7 +277,7 @@ bool gy_verify_progress(struct gy_context *ctx)
 {
     bool moved = false;
     for (struct gyre_comm *comm = ctx->comms; comm; comm = comm->next)
-        while (comm->verify && ctx->error.status == GYRE_SUCCESS && turn(comm->verify))
+        while (comm->verify && ctx->error.status == GYRE_SUCCESS && progress(comm->verify))
             moved = true;
     if (moved && ctx->error.status != GYRE_SUCCESS)
         gy_context_fail(ctx);

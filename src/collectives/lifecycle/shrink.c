@@ -34,7 +34,7 @@ static gyre_status go_on(struct gyre_comm *comm, const struct gy_outcome *outcom
     struct gy_next_plan plan = {.size = outcome->ranks,
                                 .job = outcome->job,
                                 .salt = outcome->salt,
-                                .looked = gy_agreement_polled(comm->ctx->world->agreement)};
+                                .known_running = gy_agreement_polled(comm->ctx->world->agreement)};
     struct gy_member *members = gy_next_members(comm, outcome, 0, &plan.rank, error);
     if (!members) {
         gy_world_next_cancel(next);
@@ -48,7 +48,7 @@ static gyre_status go_on(struct gyre_comm *comm, const struct gy_outcome *outcom
 
 /* Devices may have come and gone since the last bootstrap; a setting that names a removed one does not exclude this
  * rank. */
-static void look_again(const struct gy_context *ctx, struct gy_member *own)
+static void refresh_member(const struct gy_context *ctx, struct gy_member *own)
 {
     struct gy_config config = ctx->config;
     struct gy_error error = {.quiet = true};
@@ -76,7 +76,7 @@ gyre_status gy_shrink(struct gyre_comm *comm, struct gyre_comm **comm_p)
     gyre_status status = gy_world_next_prepare(comm->ctx->world, &next, &error);
     if (status != GYRE_SUCCESS)
         goto fail;
-    look_again(comm->ctx, &next.own);
+    refresh_member(comm->ctx, &next.own);
     gy_member_encode(&next.own, input.record);
     status = gy_agree_on(comm, &input, &outcome, &error);
     if (status != GYRE_SUCCESS) {

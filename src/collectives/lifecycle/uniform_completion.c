@@ -159,7 +159,7 @@ static bool is_over(const struct gy_context *ctx)
     return ctx->outside || ctx->error.status == GYRE_ABORTED || gy_overlay_aborted(ctx->overlay);
 }
 
-bool gy_uniform_judges(const struct gyre_request *r)
+bool gy_uniform_decides(const struct gyre_request *r)
 {
     return r->completion && !is_over(r->comm->ctx);
 }

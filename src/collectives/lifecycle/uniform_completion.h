@@ -60,7 +60,7 @@ static inline void gy_uniform_heard(struct gy_channel *channel, uint64_t number)
 
 /* True, after the failure of the world, if the request's end is decided by agreement. Then it stays active until it
  * is. */
-bool gy_uniform_judges(const struct gyre_request *request);
+bool gy_uniform_decides(const struct gyre_request *request);
 /* True if there is such a request; also before the failure. */
 bool gy_uniform_pending(const struct gy_context *ctx);
 /* attend: takes part in agreements, this rank's and others', without blocking; nothing before a failure. step: the

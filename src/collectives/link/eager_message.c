@@ -75,7 +75,7 @@ void gy_message_note(struct gyre_comm *comm, const struct gy_frame *frame, size_
                                             .algorithm = frame->algorithm};
     comm->recorder.page->bytes += frame->bytes * blocks;
     gy_recorder_done(&comm->recorder, gy_recorder_begin(&comm->recorder, &shape));
-    if ((frame->sequence & (GY_LOOK_EVERY - 1)) == 0)
+    if ((frame->sequence & (GY_POLL_EVERY - 1)) == 0)
         gy_progress_occasional(comm->ctx);
 }
 
@@ -149,10 +149,10 @@ bool gy_message_comes(struct gy_awaited *it)
     ctx->awaited = it;
     /* A thread that waits for the lock gets it in a request's progress. There is no pause between two polls: where a
      * pause takes long at all, it takes longer than a poll, and an emulated processor leaves its loop for it. */
-    for (int looks = 0; !it->arrived && looks < spins && peer->broken == 0 && !ctx->closed &&
+    for (int polls = 0; !it->arrived && polls < spins && peer->broken == 0 && !ctx->closed &&
                         atomic_load_explicit(&ctx->progress_lock.knockers, memory_order_relaxed) == 0;
-         looks++) {
-        if (looks == 1 && !gives_way)
+         polls++) {
+        if (polls == 1 && !gives_way)
             gy_flow_kept_waiting(it->comm, it->rank, it->frame.sequence);
         ops->progress(peer->link);
     }

@@ -18,7 +18,7 @@
 #include "collectives/link/flow_control.h"
 #include "core/clock.h"
 
-#define NEAR_AHEAD ((size_t)512 << 10)
+#define LOCAL_AHEAD ((size_t)512 << 10)
 #define WIRE_SPEED 1.25 /* bytes per nanosecond, 10 Gbit/s, for which the data in flight between hosts must suffice */
 #define GRANT_TIMEOUT (1 * GY_MILLISECOND)
 #define PROMPT 4 /* requests in flight: with more, short frames are sent together at the next progress */
@@ -102,7 +102,7 @@ static bool is_overdue(const struct gyre_request *r, struct gy_lane_state *lane,
         return true;
     if (lane->wanted == 0)
         lane->wanted = gy_now();
-    return r->comm->ctx->turned - lane->wanted > GRANT_TIMEOUT;
+    return r->comm->ctx->progressed_at - lane->wanted > GRANT_TIMEOUT;
 }
 
 /* Returns true if the frame may be sent now, and takes its credit. */
@@ -223,7 +223,7 @@ bool gy_flow_is_same_host(const struct gyre_comm *comm, int peer)
     const struct gy_world *world = ctx->world;
     int rank = gy_group_world(&comm->group, peer);
     return world->members[rank].host == world->members[world->rank].host &&
-           ctx->ops[ctx->peers[rank].transport]->dialled;
+           ctx->ops[ctx->peers[rank].transport]->has_descriptor;
 }
 
 /* True if more of the same can be consumed at once and the peer still has credit to send meanwhile. Then one frame
@@ -319,7 +319,7 @@ uint64_t gy_flow_ahead(const struct gyre_request *r, int peer)
     const struct gy_peer *at = &ctx->peers[gy_group_world(&r->comm->group, peer)];
     size_t tile = gy_max_size(r->tile * r->element, 1);
     if (gy_flow_is_same_host(r->comm, peer))
-        return gy_max_size(NEAR_AHEAD / tile, 2);
+        return gy_max_size(LOCAL_AHEAD / tile, 2);
     int64_t trip = at->link && shares_wires(r->schedule) ? ctx->ops[at->transport]->round_trip(at->link) : 0;
     return trip > 0 ? 2 + (uint64_t)((double)trip * WIRE_SPEED / (double)tile) : UINT64_MAX / 2;
 }

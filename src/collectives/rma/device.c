@@ -14,7 +14,7 @@
 
 bool gy_window_by_device(const struct gyre_window *window, int target)
 {
-    return window->targets[target].far.rails > 0 && !window->targets[target].reduced;
+    return window->targets[target].rma_key.rails > 0 && !window->targets[target].reduced;
 }
 
 static bool is_done(const void *what)
@@ -32,7 +32,7 @@ static gyre_status access_target(struct gyre_window *window, struct gy_access *a
         return gy_window_tell_lost(window, target); /* its device would refuse, which would end the link */
     if (status != GYRE_SUCCESS)
         return gy_error_set(&window->comm->error, status, -1, "%.900s", ctx->error.text);
-    access->key = &window->targets[target].far;
+    access->key = &window->targets[target].rma_key;
     ctx->ops[window->carrier]->access(link, access);
     /* On failure the world is closed, and with it the link that holds the access. */
     return gy_window_until(window, is_done, access, target, call);
@@ -41,12 +41,12 @@ static gyre_status access_target(struct gyre_window *window, struct gy_access *a
 gyre_status gy_window_settle(struct gyre_window *window, int target)
 {
     struct gy_access access = {.kind = GY_ACCESS_SETTLE};
-    return window->targets[target].far.rails > 0 ? access_target(window, &access, target, "a flush") : GYRE_SUCCESS;
+    return window->targets[target].rma_key.rails > 0 ? access_target(window, &access, target, "a flush") : GYRE_SUCCESS;
 }
 
 gyre_status gy_window_settle_between(struct gyre_window *window, int target)
 {
-    return window->targets[target].far.rails > 1 ? gy_window_settle(window, target) : GYRE_SUCCESS;
+    return window->targets[target].rma_key.rails > 1 ? gy_window_settle(window, target) : GYRE_SUCCESS;
 }
 
 gyre_status gy_device_put(struct gyre_window *window, const unsigned char *source, size_t bytes, int target,
@@ -92,7 +92,7 @@ void gy_window_take_key(struct gyre_window *window, int target, const struct gy_
     struct gyre_comm *comm = window->comm;
     int carrier = comm->ctx->peers[gy_group_world(&comm->group, target)].transport;
     if (window->exposed && carrier == window->carrier && key->rails <= GY_RMA_KEYS)
-        window->targets[target].far = *key;
+        window->targets[target].rma_key = *key;
 }
 
 void gy_window_conceal_from_devices(struct gyre_window *window)

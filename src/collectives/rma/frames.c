@@ -193,7 +193,7 @@ static void ask(struct gyre_window *window, int target)
 {
     for (int r = 0; r < window->comm->size; r++) {
         struct gy_target *t = &window->targets[r];
-        bool silent = t->far.rails > 0 && !t->asked; /* all by devices: no answer is needed */
+        bool silent = t->rma_key.rails > 0 && !t->asked; /* all by devices: no answer is needed */
         if ((target >= 0 && r != target) || t->memory || t->ask.queued || silent || gy_window_has_lost(window, r))
             continue;
         fill(window, &t->ask, GY_FRAME_FLUSH, 0);

@@ -27,27 +27,27 @@
 #define AWAY (100 * GY_MILLISECOND) /* a longer pause between two polls: this rank was stopped, or without a core */
 
 struct wait {
-    int64_t began, looked; /* 0: not yet */
-    uint32_t holder, turns, first;
+    int64_t began, observed; /* 0: not yet */
+    uint32_t holder, releases, first;
     int64_t since; /* when this holder and number of turns were first seen */
 };
 
-static void look(struct wait *wait, const struct gy_exposed_control *control, uint32_t holder)
+static void observe(struct wait *wait, const struct gy_exposed_control *control, uint32_t holder)
 {
     int64_t now = gy_now();
-    uint32_t turns = atomic_load_explicit(&control->turns, memory_order_relaxed);
+    uint32_t releases = atomic_load_explicit(&control->releases, memory_order_relaxed);
     if (wait->began == 0)
-        *wait = (struct wait){.began = now, .looked = now, .since = now, .first = turns};
-    int64_t away = now - wait->looked - AWAY;
+        *wait = (struct wait){.began = now, .observed = now, .since = now, .first = releases};
+    int64_t away = now - wait->observed - AWAY;
     if (away > 0) { /* the others may have been stopped as well */
         wait->began += away;
         wait->since += away;
     }
-    if (holder != wait->holder || turns != wait->turns)
+    if (holder != wait->holder || releases != wait->releases)
         wait->since = now;
-    wait->looked = now;
+    wait->observed = now;
     wait->holder = holder;
-    wait->turns = turns;
+    wait->releases = releases;
 }
 
 static void blame(const struct gyre_window *window, int world)
@@ -61,21 +61,21 @@ static void blame(const struct gyre_window *window, int world)
 }
 
 /* Checks the clocks. Returns GYRE_IN_PROGRESS if the wait continues. */
-static gyre_status judge(const struct gyre_window *window, const struct wait *wait)
+static gyre_status check_clocks(const struct gyre_window *window, const struct wait *wait)
 {
     struct gyre_comm *comm = window->comm;
     int64_t timeout = comm->attributes.timeout_ns;
-    if (wait->holder != 0 && wait->looked - wait->since > comm->ctx->config.stall_timeout_ns) {
+    if (wait->holder != 0 && wait->observed - wait->since > comm->ctx->config.stall_timeout_ns) {
         blame(window, (int)wait->holder - 1);
         return comm->ctx->error.status;
     }
-    if (wait->looked - wait->began <= timeout)
+    if (wait->observed - wait->began <= timeout)
         return GYRE_IN_PROGRESS;
     comm->error.status = GYRE_SUCCESS; /* the communicator continues, and may hold an earlier error */
     return gy_error_set(&comm->error, GYRE_PEER_LATE, -1,
                         "rank %d has not come to accumulate into window %u within %g s (GYRE_TIMEOUT), in which %u "
                         "accumulations of others ended",
-                        comm->ctx->world->rank, window->id, (double)timeout / 1e9, wait->turns - wait->first);
+                        comm->ctx->world->rank, window->id, (double)timeout / 1e9, wait->releases - wait->first);
 }
 
 /* Makes progress between two polls of the lock. Returns false if the world has failed. */
@@ -112,9 +112,9 @@ static gyre_status wait_for_lock(struct gyre_window *window, struct gy_exposed_c
         shown->world = (int)holder - 1;
         if (!attend(window, sinking))
             return window->comm->ctx->error.status;
-        look(&wait, control, holder);
-        gy_one_sided_wait_tell(shown, wait.looked);
-        gyre_status status = judge(window, &wait);
+        observe(&wait, control, holder);
+        gy_one_sided_wait_tell(shown, wait.observed);
+        gyre_status status = check_clocks(window, &wait);
         if (status != GYRE_IN_PROGRESS)
             return status;
         sched_yield();
@@ -140,7 +140,8 @@ gyre_status gy_window_lock(struct gyre_window *window, struct gy_exposed_control
 
 void gy_window_unlock(struct gy_exposed_control *control)
 {
-    uint32_t turns = atomic_load_explicit(&control->turns, memory_order_relaxed); /* written by the holder alone */
-    atomic_store_explicit(&control->turns, turns + 1, memory_order_relaxed);
+    uint32_t releases = atomic_load_explicit(&control->releases,
+                                             memory_order_relaxed); /* written by the holder alone */
+    atomic_store_explicit(&control->releases, releases + 1, memory_order_relaxed);
     atomic_store_explicit(&control->lock, 0, memory_order_release);
 }

@@ -16,7 +16,7 @@
 struct exposure {
     uint64_t bytes;
     uint64_t memory, control; /* offset on the rank's shared heap + 1; 0: none */
-    struct gy_rma_key far;
+    struct gy_rma_key rma_key;
 };
 
 static gyre_status exchange(struct gyre_window *window, struct exposure *all)
@@ -27,7 +27,7 @@ static gyre_status exchange(struct gyre_window *window, struct exposure *all)
                             gy_exposed_place(comm, window->control, sizeof(*window->control)),
                             {0}};
     _Static_assert(sizeof(mine) % sizeof(int64_t) == 0, "told as integers of 64 bits, without padding");
-    gy_window_expose_to_devices(window, &mine.far);
+    gy_window_expose_to_devices(window, &mine.rma_key);
     struct gy_call call = {.collective = GY_ALL_GATHER,
                            .input = &mine,
                            .output = all,
@@ -85,7 +85,7 @@ static gyre_status map_targets(struct gyre_window *window, const struct exposure
         } else if (is_reached_by_memory(comm, r, &all[r])) {
             status = map_target(window, r, &all[r]);
         } else {
-            gy_window_take_key(window, r, &all[r].far);
+            gy_window_take_key(window, r, &all[r].rma_key);
         }
     }
     return status;

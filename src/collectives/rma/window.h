@@ -25,7 +25,7 @@
 /* What local ranks see of a window besides its memory; on the owner's shared heap if there is one. */
 struct gy_exposed_control {
     _Alignas(GY_CACHE_LINE) _Atomic uint32_t lock; /* of accumulations; the holder's rank in the world + 1 */
-    _Atomic uint32_t turns;                        /* number of releases; written by the holder */
+    _Atomic uint32_t releases;                     /* number of releases; written by the holder */
     _Atomic uint32_t left; /* ranks that reached it and do not any more; counted if not all destroy the window */
     struct {
         _Alignas(GY_CACHE_LINE) _Atomic uint64_t count;
@@ -46,7 +46,7 @@ struct gy_target {
     size_t bytes;
     unsigned char *memory;              /* mapped here; NULL: by links */
     struct gy_exposed_control *control; /* mapped here; NULL: by links */
-    struct gy_rma_key far;              /* rails 0: no device reaches it */
+    struct gy_rma_key rma_key;          /* rails 0: no device reaches it */
     bool asked;                         /* some access by frames since the last flush */
     bool reduced;                       /* one of them is an accumulation */
     bool gone;                          /* its part was destroyed before mine: it does not answer any more */

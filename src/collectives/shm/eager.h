@@ -188,7 +188,7 @@ static inline enum gy_answer gy_exchange_verify(const struct gy_exchange *it, in
     return same && comm->compared + 1 == it->shape->sequence ? GY_YES : gy_exchange_compare(it, peer);
 }
 /* Both checks at once: the peer has published the exchange, and its call is the same. */
-static inline enum gy_answer gy_exchange_look(const struct gy_exchange *it, int peer)
+static inline enum gy_answer gy_exchange_poll(const struct gy_exchange *it, int peer)
 {
     const struct gyre_comm *comm = it->comm;
     const struct gy_region_line *line = &comm->control[peer]->line[it->number % GY_REGION_LINES];

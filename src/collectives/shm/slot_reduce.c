@@ -18,9 +18,10 @@
 struct operands {
     int size; /* ranks: the arrays are filled up to here */
     const void *sources[GY_REGION_RANKS];
-    bool shown[GY_REGION_RANKS];   /* a source is in its rank's slot */
-    uint64_t far[GY_REGION_RANKS]; /* address of a source in the peer's private memory; 0: it is in `sources` */
-    int fars, slots;               /* the number of those; the number of slots, the result's included */
+    bool shown[GY_REGION_RANKS]; /* a source is in its rank's slot */
+    uint64_t
+        private_input[GY_REGION_RANKS]; /* address of a source in the peer's private memory; 0: it is in `sources` */
+    int private_inputs, slots;          /* the number of those; the number of slots, the result's included */
     unsigned char *targets[GY_REGION_RANKS + 1];
     struct gy_targets to;
 };
@@ -30,12 +31,12 @@ static void find_operands(struct gyre_request *r, const struct gy_step *step, in
 {
     int size = r->comm->size, rank = r->comm->rank;
     it->size = size;
-    it->fars = it->slots = 0;
+    it->private_inputs = it->slots = 0;
     for (int p = 0; p < size; p++) {
         const unsigned char *input = p == rank ? NULL : gy_mapped_input(r, p);
-        it->far[p] = p == rank ? 0 : gy_mapped_peer_input(r, p);
-        it->fars += it->far[p] != 0;
-        it->shown[p] = p != rank && !it->far[p] && !input;
+        it->private_input[p] = p == rank ? 0 : gy_mapped_peer_input(r, p);
+        it->private_inputs += it->private_input[p] != 0;
+        it->shown[p] = p != rank && !it->private_input[p] && !input;
         it->slots += it->shown[p];
         it->sources[p] = p == rank      ? gy_operand_at(r, step->src, b, start)
                          : input        ? input + start * r->element
@@ -89,7 +90,7 @@ static void combine(struct gyre_request *r, const struct gy_step *step, struct o
 static bool is_source(const struct operands *it, const void *target)
 {
     for (int p = 0; p < it->size; p++)
-        if (!it->far[p] && it->sources[p] == target)
+        if (!it->private_input[p] && it->sources[p] == target)
             return true;
     return false;
 }
@@ -101,19 +102,19 @@ static bool gather_peer_memory(struct gyre_request *r, struct operands *it, size
 {
     _Static_assert(GY_PEER_MEMORY_BOUNCE / GY_PEER_MEMORY_RANKS >= GY_CACHE_LINE,
                    "each operand has room for a line at least");
-    assert(it->fars <= GY_PEER_MEMORY_RANKS);
+    assert(it->private_inputs <= GY_PEER_MEMORY_RANKS);
     _Alignas(GY_CACHE_LINE) unsigned char bounce[GY_PEER_MEMORY_BOUNCE];
-    size_t most = GY_PEER_MEMORY_BOUNCE / (size_t)it->fars / GY_CACHE_LINE * GY_CACHE_LINE / r->element, n;
-    bool straight = it->fars == 1 && it->to.count > 0 && !is_source(it, it->targets[0]);
+    size_t most = GY_PEER_MEMORY_BOUNCE / (size_t)it->private_inputs / GY_CACHE_LINE * GY_CACHE_LINE / r->element, n;
+    bool straight = it->private_inputs == 1 && it->to.count > 0 && !is_source(it, it->targets[0]);
     for (size_t at = 0; at < count; at += n) {
         const void *from[GY_REGION_RANKS];
         unsigned char *to[GY_REGION_RANKS + 1], *next = straight ? it->targets[0] : bounce;
         n = straight ? count : gy_min_size(most, count - at);
         for (int p = 0; p < it->size; p++) {
-            from[p] = it->far[p] ? next : (const unsigned char *)it->sources[p] + at * r->element;
-            if (!it->far[p])
+            from[p] = it->private_input[p] ? next : (const unsigned char *)it->sources[p] + at * r->element;
+            if (!it->private_input[p])
                 continue;
-            if (!gy_mapped_fetch(r, p, it->far[p], (start + at) * r->element, n * r->element, next))
+            if (!gy_mapped_fetch(r, p, it->private_input[p], (start + at) * r->element, n * r->element, next))
                 return false;
             next += n * r->element;
         }
@@ -143,7 +144,7 @@ static bool gather_all(struct gyre_request *r, const struct gy_step *step, int l
         if (!first_of_many(r, l, &r->in, b, &piece) || piece.count == 0)
             continue;
         find_operands(r, step, b, 0, piece.start, &it);
-        if (it.fars > 0 && !gather_peer_memory(r, &it, piece.start, piece.count))
+        if (it.private_inputs > 0 && !gather_peer_memory(r, &it, piece.start, piece.count))
             return false;
     }
     return true;
@@ -158,9 +159,9 @@ bool gy_slot_gather(struct gyre_request *r, const struct gy_step *step, int l, u
         return true;
     struct operands it; /* filled up to the number of ranks */
     find_operands(r, step, step->range.lo, iteration, piece.start, &it);
-    if (it.fars > 0 && it.slots == 0 && !first_of_many(r, l, &r->in, step->range.lo, &piece))
+    if (it.private_inputs > 0 && it.slots == 0 && !first_of_many(r, l, &r->in, step->range.lo, &piece))
         return true;
-    if (it.fars > 0)
+    if (it.private_inputs > 0)
         return gather_peer_memory(r, &it, piece.start, piece.count);
     combine(r, step, &it, piece.count);
     return true;
@@ -171,7 +172,7 @@ bool gy_slot_gather_whole(struct gyre_request *r, int l)
     const struct gy_step *step = &r->schedule->step[r->schedule->lane[l].first];
     struct operands it; /* filled up to the number of ranks */
     find_operands(r, step, step->range.lo, 0, 0, &it);
-    if (it.fars > 0)
+    if (it.private_inputs > 0)
         return gather_peer_memory(r, &it, 0, r->in.total);
     gy_combine_into(&r->operation, r->canonical, it.to, it.sources, r->comm->size, r->in.total);
     return true;

@@ -148,7 +148,7 @@ gyre_status gy_slot_begin(struct gyre_request *r)
 
 /* Stores the least progress of all ranks, not only what was asked for. A later check that a slot is free then needs
  * no lines of other cores. */
-static bool look_at_everyone(struct gyre_request *r, struct gy_lane_state *lane, int region_lane, uint64_t target)
+static bool poll_all(struct gyre_request *r, struct gy_lane_state *lane, int region_lane, uint64_t target)
 {
     struct gyre_comm *comm = r->comm;
     if (lane->everyone == 0)
@@ -180,7 +180,7 @@ bool gy_slot_everyone(struct gyre_request *r, int l, const struct gy_step *step,
                (atomic_load_explicit(&peer->lane[region_lane].progress, memory_order_acquire) >= target &&
                 (!ours || gy_signature_compare(comm, r->shape.sequence, step->peer)));
     }
-    if (comm->known[region_lane] < target && !look_at_everyone(r, &r->lane[l], region_lane, target))
+    if (comm->known[region_lane] < target && !poll_all(r, &r->lane[l], region_lane, target))
         return false;
     return !ours || r->verified || verify_everyone(r);
 }
@@ -330,9 +330,9 @@ static bool collect_from(struct gyre_request *r, const struct gy_step *step, int
     size_t bytes = piece->count * r->element, within = (piece->start - gy_layout_start(&r->in, b)) * r->element;
     const unsigned char *whole = step->src == GY_RESULT ? gy_mapped_output(r, from) : NULL;
     const unsigned char *block = step->src == GY_WINDOW ? gy_mapped_input(r, from) : NULL;
-    uint64_t far = step->src == GY_WINDOW ? gy_mapped_peer_input(r, from) : 0;
-    if (far)
-        return gy_mapped_fetch(r, from, far, within, bytes, to);
+    uint64_t private_input = step->src == GY_WINDOW ? gy_mapped_peer_input(r, from) : 0;
+    if (private_input)
+        return gy_mapped_fetch(r, from, private_input, within, bytes, to);
     if (whole || block)
         gy_put(r, to, whole ? whole + piece->start * r->element : block + within, bytes);
     else
@@ -386,15 +386,15 @@ static bool find_piece(struct gyre_request *r, const struct gy_step *step, int l
     int32_t b = step->peer >= 0 ? step->range.lo : p;
     struct gy_piece piece = gy_layout_piece(&r->out, b, 1, r->tile, r->lane[l].tile);
     const unsigned char *input = gy_mapped_input(r, p);
-    uint64_t far = gy_mapped_peer_input(r, p);
+    uint64_t private_input = gy_mapped_peer_input(r, p);
     unsigned char *to = gy_operand_at(r, step->dst, b, piece.start);
     size_t bytes = piece.count * r->element;
     size_t mine = (gy_layout_start(&r->in, r->comm->rank) + piece.start - gy_layout_start(&r->out, b)) * r->element;
-    if (bytes > 0 && far && !gy_mapped_fetch(r, p, far, mine, bytes, to))
+    if (bytes > 0 && private_input && !gy_mapped_fetch(r, p, private_input, mine, bytes, to))
         return false;
     if (bytes > 0 && input)
         gy_put(r, to, input + mine, bytes);
-    else if (bytes > 0 && !far)
+    else if (bytes > 0 && !private_input)
         *put_p = (struct moved){to, gy_slot_published(r, p, r->comm->rank, r->region_base + r->lane[l].iteration),
                                 bytes, false};
     return true;

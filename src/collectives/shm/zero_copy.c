@@ -251,15 +251,15 @@ static void fail_fetch(struct gyre_request *r, int rank, int errnum)
     gy_overlay_report(ctx->overlay, ctx->error.status, ctx->world->rank, ctx->error.text);
 }
 
-bool gy_mapped_fetch(struct gyre_request *r, int rank, uint64_t far, size_t place, size_t bytes, void *to)
+bool gy_mapped_fetch(struct gyre_request *r, int rank, uint64_t address, size_t place, size_t bytes, void *to)
 {
     const struct gy_world *world = r->comm->ctx->world;
     int local = world->members[gy_group_world(&r->comm->group, rank)].local;
     struct gy_segment *segment = r->comm->ctx->segment;
-    int errnum = far == GY_PEER_MEMORY_GONE ? ESRCH : gy_segment_reach(segment, local, far + place, bytes, to);
+    int errnum = address == GY_PEER_MEMORY_GONE ? ESRCH : gy_segment_reach(segment, local, address + place, bytes, to);
     /* Pairs with the fence of gy_mapped_withdraw: what its caller writes after that is not taken for the input. */
     gy_fence(memory_order_seq_cst);
-    bool stands = offer_of(r, rank).peer_input == far;
+    bool stands = offer_of(r, rank).peer_input == address;
     if (stands && errnum == 0)
         return true;
     if (stands && errnum != ESRCH)

@@ -55,7 +55,7 @@ unsigned char *gy_mapped_output(const struct gyre_request *request, int rank);
 uint64_t gy_mapped_peer_input(const struct gyre_request *request, int rank);
 /* Reads `bytes` bytes from `place` bytes behind the address. Returns false, from then on, if they have been
  * withdrawn, or cannot be read, which has been reported, or if the rank is gone. */
-bool gy_mapped_fetch(struct gyre_request *request, int rank, uint64_t far, size_t place, size_t bytes, void *to);
+bool gy_mapped_fetch(struct gyre_request *request, int rank, uint64_t address, size_t place, size_t bytes, void *to);
 /* True if this rank writes its result slots. Call once the entries of all ranks have been seen. */
 bool gy_mapped_keeps(const struct gyre_request *request, const struct gy_step *gather);
 /* True if every rank of an all_reduce reads all of all inputs through the kernel and needs no peer's result. Call

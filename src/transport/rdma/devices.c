@@ -118,8 +118,8 @@ static const char *state_name(enum ibv_port_state state)
     return (unsigned)state < GY_ARRAY_LENGTH(names) ? names[state] : "unknown";
 }
 
-static void look_at_port(const struct gy_verbs *verbs, struct ibv_context *context, const struct gy_config *config,
-                         struct candidate *it)
+static void read_port(const struct gy_verbs *verbs, struct ibv_context *context, const struct gy_config *config,
+                      struct candidate *it)
 {
     static const uint8_t lanes[] = {[1] = 1, [2] = 4, [4] = 8, [8] = 12, [16] = 2};
 
@@ -135,7 +135,7 @@ static void look_at_port(const struct gy_verbs *verbs, struct ibv_context *conte
         choose_gid(verbs, context, config, it);
 }
 
-static void look_at_device(struct survey *survey, struct ibv_device *device, const struct gy_config *config)
+static void read_device(struct survey *survey, struct ibv_device *device, const struct gy_config *config)
 {
     const struct gy_verbs *verbs = survey->verbs;
     const char *name = verbs->get_device_name(device);
@@ -153,7 +153,7 @@ static void look_at_device(struct survey *survey, struct ibv_device *device, con
         else if (errnum)
             snprintf(it->why, sizeof(it->why), "it cannot be opened: %s", strerror(errnum));
         else
-            look_at_port(verbs, context, config, it);
+            read_port(verbs, context, config, it);
     }
     if (context)
         verbs->close_device(context);
@@ -287,7 +287,7 @@ static void survey_make(const struct gy_config *config, uint32_t reach, const ch
         return;
     }
     for (int i = 0; i < devices; i++)
-        look_at_device(survey_p, survey_p->devices[i], config);
+        read_device(survey_p, survey_p->devices[i], config);
     qsort(survey_p->candidates, (size_t)survey_p->count, sizeof(*survey_p->candidates), by_name);
     if (out)
         pass_over_all(survey_p, out);

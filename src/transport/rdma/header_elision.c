@@ -72,7 +72,7 @@ bool gy_rdma_send_short(struct gy_link *base, const struct gy_frame *header, con
     if (!is_free(link, length))
         return false;
     bool bare = follows(&link->model, header) && header->bytes > 0;
-    if (bare && header->bytes <= GY_RDMA_SILENT && gy_rdma_is_looked_for(link))
+    if (bare && header->bytes <= GY_RDMA_SILENT && gy_rdma_is_polled(link))
         gy_rdma_send_silent(link, payload, header->bytes);
     else
         send_loudly(link, header, payload, bare);

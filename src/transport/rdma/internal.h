@@ -136,13 +136,13 @@ struct gy_rdma_pull {
 
 /* Words accessed by the peer's device, besides the ring: see polled_write.c. */
 struct gy_rdma_words {
-    _Atomic uint32_t looks;  /* written by the peer: it polls for silent frames */
+    _Atomic uint32_t polls;  /* written by the peer: it polls for silent frames */
     _Atomic uint32_t begun;  /* read by the peer: chunks up to here may have been silent; little-endian */
     _Atomic uint32_t theirs; /* the value that this device has read there */
     uint32_t said;           /* the value that it writes there */
 };
 
-enum gy_rdma_looking { GY_RDMA_LOOKS_NOT, GY_RDMA_LOOKS, GY_RDMA_LOOKS_NO_MORE };
+enum gy_rdma_polling { GY_RDMA_POLLS_NOT, GY_RDMA_POLLS, GY_RDMA_POLLS_NO_MORE };
 
 struct gy_rdma_link {
     struct gy_link base;
@@ -181,7 +181,7 @@ struct gy_rdma_link {
     /* one-sided */
     struct gy_access *access_first, *access_last; /* not fully posted */
     struct gy_rdma_piece piece[GY_RDMA_PIECES];
-    uint64_t turn; /* number of pieces: selects the next path */
+    uint64_t pieces; /* number of pieces: selects the next path */
 
     /* in */
     unsigned char *ring;
@@ -198,7 +198,7 @@ struct gy_rdma_link {
     struct gy_rdma_words *words;
     struct ibv_mr *words_mr[GY_RDMA_RAILS];
     uint64_t secret;
-    enum gy_rdma_looking looking;
+    enum gy_rdma_polling polling;
     uint32_t repeats;   /* loud frames since the last sleep that could have been silent */
     uint32_t loud;      /* progress calls that also poll the completion queue, after a loud chunk */
     uint32_t glances;   /* progress calls that did not */
@@ -276,17 +276,17 @@ bool gy_rdma_pull_end(struct gy_rdma_link *link, uint32_t *place_p, uint32_t *un
 
 /* polled_write.c */
 /* True if the peer polls for the next chunk. The chunk may be silent only after this returned true. */
-bool gy_rdma_is_looked_for(struct gy_rdma_link *link);
+bool gy_rdma_is_polled(struct gy_rdma_link *link);
 /* Prepares the request shared by all silent frames, once the peer is known. */
 void gy_rdma_silent_prepare(struct gy_rdma_link *link);
 /* Sends a frame whose header the peer stores, of at most GY_RDMA_SILENT bytes; there must be room. */
 void gy_rdma_send_silent(struct gy_rdma_link *link, const void *payload, uint32_t bytes);
 /* Takes silent frames that have arrived; calls no receive handler. */
-bool gy_rdma_look(struct gy_rdma_link *link);
+bool gy_rdma_poll(struct gy_rdma_link *link);
 /* The same for a waiting thread: polls up to `times` times. */
 bool gy_rdma_glance(struct gy_rdma_link *link, int times);
 /* Tells the peer that this rank polls, if that pays. */
-void gy_rdma_offer_to_look(struct gy_rdma_link *link);
+void gy_rdma_offer_to_poll(struct gy_rdma_link *link);
 /* Tells the peer that this rank stops polling; true once no silent frame can arrive. To be called again until then. */
 bool gy_rdma_may_sleep(struct gy_rdma_link *link);
 

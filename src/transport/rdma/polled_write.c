@@ -60,16 +60,16 @@ static struct tag *tag_at(unsigned char *place)
 
 /* ---- the sender ---- */
 
-bool gy_rdma_is_looked_for(struct gy_rdma_link *link)
+bool gy_rdma_is_polled(struct gy_rdma_link *link)
 {
     struct gy_rdma_words *words = link->words;
 
     if (!words || link->paths != 1 || link->pulled[1].end > link->chunks_back ||
-        atomic_load_explicit(&words->looks, memory_order_relaxed) == 0)
+        atomic_load_explicit(&words->polls, memory_order_relaxed) == 0)
         return false;
     atomic_store_explicit(&words->begun, htole32((uint32_t)link->chunks + 1), memory_order_relaxed);
-    gy_store_load_fence(); /* a peer whose `looks` was not seen cleared reads `begun` after this */
-    return atomic_load_explicit(&words->looks, memory_order_relaxed) != 0;
+    gy_store_load_fence(); /* a peer whose `polls` was not seen cleared reads `begun` after this */
+    return atomic_load_explicit(&words->polls, memory_order_relaxed) != 0;
 }
 
 void gy_rdma_silent_prepare(struct gy_rdma_link *link)
@@ -102,7 +102,7 @@ void gy_rdma_send_silent(struct gy_rdma_link *link, const void *payload, uint32_
 /* ---- the receiver ---- */
 
 /* The end of the stream has room for the tag: offsets are multiples of 64. Its contents may be anything. */
-bool gy_rdma_look(struct gy_rdma_link *link)
+bool gy_rdma_poll(struct gy_rdma_link *link)
 {
     bool found = false;
 
@@ -131,21 +131,21 @@ bool gy_rdma_glance(struct gy_rdma_link *link, int times)
     uint32_t awaited = htole32((uint32_t)link->next_chunk + 1);
 
     while (times-- > 0)
-        if (*number == awaited && gy_rdma_look(link))
+        if (*number == awaited && gy_rdma_poll(link))
             return true;
     return false;
 }
 
 /* Posts an unawaited request; `signal` asks for a completion. */
-static bool post_word(struct gy_rdma_link *link, enum ibv_wr_opcode opcode, void *near, uint64_t far, bool signal)
+static bool post_word(struct gy_rdma_link *link, enum ibv_wr_opcode opcode, void *word, uint64_t offset, bool signal)
 {
     struct gy_rdma_path *path = &link->path[0];
     struct ibv_sge piece = {
-        .addr = (uintptr_t)near, .length = sizeof(uint32_t), .lkey = link->words_mr[path->rail]->lkey};
+        .addr = (uintptr_t)word, .length = sizeof(uint32_t), .lkey = link->words_mr[path->rail]->lkey};
     struct ibv_send_wr wr = {.sg_list = &piece,
                              .num_sge = 1,
                              .opcode = opcode,
-                             .wr.rdma = {.remote_addr = link->theirs.words + far, .rkey = link->theirs.words_key}};
+                             .wr.rdma = {.remote_addr = link->theirs.words + offset, .rkey = link->theirs.words_key}};
 
     return gy_rdma_post(link, path, &wr, signal);
 }
@@ -157,16 +157,16 @@ static bool has_room(const struct gy_rdma_link *link)
            link->path[0].posted - link->path[0].finished < GY_RDMA_SENDS - GY_RDMA_RESERVE;
 }
 
-static bool tell(struct gy_rdma_link *link, bool looks)
+static bool tell(struct gy_rdma_link *link, bool polls)
 {
-    link->words->said = looks;
-    return post_word(link, IBV_WR_RDMA_WRITE, &link->words->said, offsetof(struct gy_rdma_words, looks), false);
+    link->words->said = polls;
+    return post_word(link, IBV_WR_RDMA_WRITE, &link->words->said, offsetof(struct gy_rdma_words, polls), false);
 }
 
 /* The peer knows that polling has stopped: true if all chunks that it had begun before have arrived. */
 static bool is_taken_back(struct gy_rdma_link *link)
 {
-    gy_rdma_look(link);
+    gy_rdma_poll(link);
     if ((int32_t)(link->path[0].finished - link->asked_for) < 0)
         return false;
     uint32_t missing = le32toh(atomic_load(&link->words->theirs)) - (uint32_t)link->next_chunk;
@@ -174,31 +174,31 @@ static bool is_taken_back(struct gy_rdma_link *link)
 }
 
 /* Also after polling was stopped for a sleep that did not happen. */
-void gy_rdma_offer_to_look(struct gy_rdma_link *link)
+void gy_rdma_offer_to_poll(struct gy_rdma_link *link)
 {
-    if (link->looking == GY_RDMA_LOOKS || link->repeats < OFFER || link->paths != 1 || link->rdma->asleep)
+    if (link->polling == GY_RDMA_POLLS || link->repeats < OFFER || link->paths != 1 || link->rdma->asleep)
         return;
-    if (link->looking == GY_RDMA_LOOKS_NO_MORE && !is_taken_back(link))
+    if (link->polling == GY_RDMA_POLLS_NO_MORE && !is_taken_back(link))
         return;
-    link->looking = has_room(link) && tell(link, true) ? GY_RDMA_LOOKS : GY_RDMA_LOOKS_NOT;
+    link->polling = has_room(link) && tell(link, true) ? GY_RDMA_POLLS : GY_RDMA_POLLS_NOT;
 }
 
 bool gy_rdma_may_sleep(struct gy_rdma_link *link)
 {
     link->repeats = 0;
-    if (link->looking == GY_RDMA_LOOKS_NOT)
+    if (link->polling == GY_RDMA_POLLS_NOT)
         return true;
-    if (link->looking == GY_RDMA_LOOKS) {
+    if (link->polling == GY_RDMA_POLLS) {
         if (has_room(link) && tell(link, false) &&
             post_word(link, IBV_WR_RDMA_READ, (void *)&link->words->theirs, offsetof(struct gy_rdma_words, begun),
                       true)) {
             link->asked_for = link->path[0].posted;
-            link->looking = GY_RDMA_LOOKS_NO_MORE;
+            link->polling = GY_RDMA_POLLS_NO_MORE;
         }
         return false;
     }
     if (!is_taken_back(link))
         return false;
-    link->looking = GY_RDMA_LOOKS_NOT;
+    link->polling = GY_RDMA_POLLS_NOT;
     return true;
 }

@@ -21,7 +21,7 @@
 #include "transport/rdma/internal.h"
 
 #define STOP_NS (800 * GY_MILLISECOND)    /* some retransmissions of the device, not just a queue */
-#define LOOKS 16                          /* polls of memory in one progress call */
+#define POLLS 16                          /* polls of memory in one progress call */
 #define COLLECT_EVERY 8                   /* frames found in memory, or progress calls that found none */
 #define END_GRACE_NS (2 * GY_MILLISECOND) /* a completion may follow the packet, and the socket's end, a little later */
 
@@ -58,12 +58,12 @@ static bool advance(struct gy_rdma_link *link)
 
 /* Polling memory is cheap, polling the completion queue is not. While frames arrive silently the queue is polled
  * occasionally: for loud ones, and to prevent its overflow. */
-static bool look_and_collect(struct gy_rdma_link *link)
+static bool poll_and_collect(struct gy_rdma_link *link)
 {
-    bool looks = link->looking != GY_RDMA_LOOKS_NOT, found = looks && gy_rdma_glance(link, LOOKS);
+    bool polls = link->polling != GY_RDMA_POLLS_NOT, found = polls && gy_rdma_glance(link, POLLS);
 
     if (found ? link->next_chunk % COLLECT_EVERY != 0
-              : looks && link->quiet && link->loud == 0 && ++link->glances % COLLECT_EVERY != 0)
+              : polls && link->quiet && link->loud == 0 && ++link->glances % COLLECT_EVERY != 0)
         return found;
     link->loud -= link->loud > 0;
     return gy_rdma_collect(link) || found;
@@ -75,11 +75,11 @@ static bool progress(struct gy_link *base)
     bool moved = false;
 
     if (base->state == GY_LINK_OPEN && link->made && link->staging) {
-        moved = look_and_collect(link);
+        moved = poll_and_collect(link);
         if (!moved && link->quiet && base->state == GY_LINK_OPEN) /* most polls of a waiting thread */
             return false;
         moved |= advance(link);
-        gy_rdma_offer_to_look(link);
+        gy_rdma_offer_to_poll(link);
         link->quiet = is_quiet(link);
         if (link->ended && !moved && base->state == GY_LINK_OPEN && gy_now() - link->ended > END_GRACE_NS)
             gy_link_fail(base, GYRE_PEER_UNREACHABLE, "the rdma connection to rank %d broke: closed by the peer",
@@ -159,7 +159,7 @@ static void accepted(void *user, int rank, int fd, const struct gy_seal_keys *ke
 }
 
 /* The connection's callback: the higher rank's half. */
-static void dialled(void *user, int rank, int fd, const struct gy_seal_keys *keys)
+static void on_connected(void *user, int rank, int fd, const struct gy_seal_keys *keys)
 {
     struct gy_rdma *rdma = user;
     struct gy_rdma_link *link = find(rdma, rank);
@@ -206,7 +206,7 @@ static gyre_status rdma_link(void *instance, int peer, struct gy_link **link_p, 
     rdma->links = link;
     gyre_status status = GYRE_SUCCESS;
     if (peer < rdma->env.world->rank)
-        status = gy_world_dial_rdma(rdma->env.world, peer, dialled, rdma, error);
+        status = gy_world_connect_rdma(rdma->env.world, peer, on_connected, rdma, error);
     if (status != GYRE_SUCCESS) {
         rdma->links = link->next;
         gy_free(link);
@@ -383,7 +383,7 @@ static void rdma_close(void *instance)
         return;
     rdma->closed = true;
     gy_world_on_rdma(rdma->env.world, NULL, NULL);
-    gy_world_cancel_dials(rdma->env.world, rdma);
+    gy_world_cancel_connectors(rdma->env.world, rdma);
     for (struct gy_rdma_link *link = rdma->links; link; link = link->next) {
         gy_rdma_disconnect(link);
         link->base.first = link->base.last = link->unsent = NULL;
@@ -412,8 +412,8 @@ static bool stop_link(struct gy_rdma_link *link)
     if (link->base.state != GY_LINK_OPEN || !link->ready || link->ended || peer_is_gone(link))
         return true;
     gy_rdma_collect(link);
-    if (link->looking != GY_RDMA_LOOKS_NOT) /* credit arrives along with those frames */
-        gy_rdma_look(link);
+    if (link->polling != GY_RDMA_POLLS_NOT) /* credit arrives along with those frames */
+        gy_rdma_poll(link);
     gy_rdma_flush(link);
     gy_rdma_reap(link);
     if (!link->base.first)
@@ -494,7 +494,7 @@ static void rdma_forget(void *instance, const void *memory)
 
 const struct gy_transport_ops gy_transport_rdma = {
     .name = "rdma",
-    .dialled = true,
+    .has_descriptor = true,
     .eager = GY_FRAME_SHORT,
     .available = gy_transport_always_available, /* the devices were published in the bootstrap */
     .open = rdma_open,

@@ -31,7 +31,7 @@ static struct gy_rdma_path *path_of(struct gy_rdma_link *link, uint32_t number, 
 static void loud_chunk_arrived(struct gy_rdma_link *link, struct gy_rdma_path *path, uint32_t immediate)
 {
     if (link->paths == 1)
-        gy_rdma_look(link);
+        gy_rdma_poll(link);
     if (link->base.state != GY_LINK_OPEN)
         return;
     link->loud = GY_RDMA_LOUD;

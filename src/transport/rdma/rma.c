@@ -160,14 +160,14 @@ static bool place_piece(struct gy_rdma_link *link, struct gy_rdma_piece *piece, 
     struct gy_access *access = piece->access;
     const struct gy_rdma_path *path = &link->path[number];
     bool get = access->kind == GY_ACCESS_GET;
-    unsigned char *near = access->memory + access->posted;
+    unsigned char *memory = access->memory + access->posted;
     size_t left = access->bytes - access->posted;
 
-    *sge_p = (struct ibv_sge){.addr = (uintptr_t)near, .length = (uint32_t)gy_min_size(left, PIECE)};
+    *sge_p = (struct ibv_sge){.addr = (uintptr_t)memory, .length = (uint32_t)gy_min_size(left, PIECE)};
     piece->slot = -1;
     piece->range = NULL;
     bool small = !get && left <= rdma->rail[path->rail].most_inline;
-    *flags_p = small && !gy_rdma_memory_is_device(&rdma->memory, near) ? IBV_SEND_INLINE : 0;
+    *flags_p = small && !gy_rdma_memory_is_device(&rdma->memory, memory) ? IBV_SEND_INLINE : 0;
     if (*flags_p)
         return true;
     piece->range = gy_rdma_memory_find(&rdma->memory, access->memory, access->bytes);
@@ -185,13 +185,13 @@ static bool place_piece(struct gy_rdma_link *link, struct gy_rdma_piece *piece, 
                               .length = (uint32_t)gy_min_size(left, GY_RDMA_SLOT),
                               .lkey = rdma->pool_mr[path->rail]->lkey};
     if (!get)
-        memcpy(slot, near, sge_p->length);
+        memcpy(slot, memory, sge_p->length);
     return true;
 }
 
 static bool advance_data(struct gy_rdma_link *link, struct gy_access *access, struct gy_rdma_piece *piece)
 {
-    int number = (int)(link->turn % (uint64_t)link->paths);
+    int number = (int)(link->pieces % (uint64_t)link->paths);
     struct ibv_sge sge;
     unsigned flags;
 
@@ -206,7 +206,7 @@ static bool advance_data(struct gy_rdma_link *link, struct gy_access *access, st
     piece->bytes = sge.length;
     uint64_t offset = access->offset + access->posted;
     access->posted += sge.length;
-    link->turn++;
+    link->pieces++;
     return post_piece(link, piece, number, access->kind == GY_ACCESS_GET ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE, offset,
                       &sge, flags);
 }

@@ -90,7 +90,7 @@ static void on_ready(void *owner, uint32_t events)
 }
 
 /* Returns the world's failure, or success. */
-static gyre_status look(struct gy_world *world, struct gy_error *error)
+static gyre_status check_world(struct gy_world *world, struct gy_error *error)
 {
     return world->overlay ? gy_overlay_check(world->overlay, error) : GYRE_SUCCESS;
 }
@@ -105,7 +105,7 @@ static gyre_status await(struct gy_world *world, int fd, int64_t deadline, struc
     while (status == GYRE_SUCCESS && !ready) {
         int64_t left = deadline - gy_now();
         gy_poller_poll(world->poller, left < 0 ? 0 : left < SLICE_NS ? left : SLICE_NS);
-        status = look(world, error);
+        status = check_world(world, error);
         if (status == GYRE_SUCCESS && !ready && left <= 0)
             status = GYRE_IN_PROGRESS;
     }
@@ -128,7 +128,7 @@ static gyre_status ask_connect(struct gy_world *world, int64_t deadline, int *fd
         bool early = reason == ECONNREFUSED || reason == EAGAIN || reason == ENOENT || reason == EINTR;
         if (early && gy_now() < deadline) { /* the parent does not listen yet */
             gy_poller_poll(world->poller, RETRY_NS);
-            gyre_status status = look(world, error);
+            gyre_status status = check_world(world, error);
             if (status == GYRE_SUCCESS)
                 continue;
             close(fd);

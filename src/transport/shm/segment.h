@@ -115,7 +115,7 @@ static inline unsigned char *gy_region_vector(struct gy_region_control *control,
     return bytes <= GY_REGION_SHORT ? region->shorter[number % GY_REGION_LINES] : region->vector[number & 1];
 }
 
-/* State that a rank publishes once per world; single writer: that rank, except `look`, which a peer sets. */
+/* State that a rank publishes once per world; single writer: that rank, except `check_ends`, which a peer sets. */
 struct gy_rank_control {
     _Alignas(GY_CACHE_LINE) _Atomic uint32_t sleeping;  /* the rank sleeps or is about to: ring its doorbell */
     _Atomic uint32_t fences_for_all;                    /* it fences for its wakers when it goes to sleep */
@@ -127,7 +127,7 @@ struct gy_rank_control {
     _Atomic uint64_t proof;    /* address of its private proof word, 0: not published: process_vm.c */
     _Atomic uint32_t reaches;  /* enum gy_reading: the private memory that it can read */
     _Atomic uint64_t doorbell; /* the name of its doorbell: wakeup.c */
-    _Alignas(GY_CACHE_LINE) _Atomic uint32_t look; /* set by a peer: a communicator has ended there */
+    _Alignas(GY_CACHE_LINE) _Atomic uint32_t check_ends; /* set by a peer: a communicator has ended there */
 };
 
 /* Makes or receives the segment; blocks until `deadline` (gy_now). NULL in *segment_p if there is only one local

@@ -72,7 +72,7 @@ struct tcp_link {
     struct tcp_link *next;
     const struct gy_receive_handler *handler; /* the layer above; until RAILS has come, striping.c before it */
     struct tcp_way out, in;
-    bool near;                      /* only this machine's kernel is between the ends */
+    bool same_machine;              /* only this machine's kernel is between the ends */
     bool untried;                   /* the queue waits for the next progress, see gy_frame_out.patient */
     bool mute;                      /* sending failed: the peer's remaining data is read, then the end is reported */
     struct gy_envelopes *envelopes; /* outgoing seals, see sealed_frames.h; NULL: the link is not sealed */
@@ -113,7 +113,7 @@ struct tcp {
     int rails;                                  /* connections of a link */
     struct sockaddr_storage own[GY_RAILS_MOST]; /* their addresses here (port 0), where there are several */
     struct tcp_link *links;                     /* requested so far */
-    gy_listener_func dialled;                   /* for a rail that was connected, or failed to connect */
+    gy_listener_func on_connected;              /* for a rail that was connected, or failed to connect */
     struct tcp_pool pool;
     struct tcp_parked *parked; /* [world size], of first rails */
     bool closed;

@@ -130,8 +130,8 @@ static bool open_header(struct tcp_link *link, struct gy_frame *frame_p, size_t 
 /* True if the rest is likely to arrive at once, and has room behind its beginning. */
 static bool comes_whole(const struct tcp_link *link, const struct gy_frame *frame)
 {
-    return link->near && !link->envelopes && !link->rails && link->start == 0 && frame->flags & GY_FRAME_EAGER &&
-           GY_FRAME_BYTES + (size_t)frame->bytes <= GY_TCP_AHEAD;
+    return link->same_machine && !link->envelopes && !link->rails && link->start == 0 &&
+           frame->flags & GY_FRAME_EAGER && GY_FRAME_BYTES + (size_t)frame->bytes <= GY_TCP_AHEAD;
 }
 
 /* One step from memory: a header, or the rest of a payload. *frames_p counts completed frames. Returns false if the
@@ -250,7 +250,7 @@ bool gy_tcp_receive(struct tcp_link *link)
     bool moved = receive(link);
     if (!link->in.rail->watch.quiet && link->in.rail->wakes_at > lacking(link))
         wake_at(link->in.rail, lacking(link));
-    if (moved && link->near && !link->rails && link->base.state == GY_LINK_OPEN)
+    if (moved && link->same_machine && !link->rails && link->base.state == GY_LINK_OPEN)
         grow_quiet(link);
     return moved;
 }

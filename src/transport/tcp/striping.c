@@ -100,7 +100,7 @@ static void *introduction_place(void *user, int peer, const struct gy_frame *fra
     return frame->bytes == (unsigned)(link->tcp->rails - 1) * GY_ADDRESS_WIRE ? link->rails->addresses : NULL;
 }
 
-static gyre_status dial_others(struct tcp_link *link, const uint8_t *addresses, struct gy_error *error)
+static gyre_status connect_others(struct tcp_link *link, const uint8_t *addresses, struct gy_error *error)
 {
     struct tcp *tcp = link->tcp;
     struct gy_world *world = tcp->env.world;
@@ -114,7 +114,7 @@ static gyre_status dial_others(struct tcp_link *link, const uint8_t *addresses, 
         gy_address_take_scope(&route.to, &route.from);
         gy_address_set_port(&route.to, gy_address_port(&world->members[link->base.peer].address));
         link->rails->there[i] = route.to;
-        status = gy_world_dial_along(world, link->base.peer, &route, link->tcp->dialled, &link->rail[i], error);
+        status = gy_world_connect_along(world, link->base.peer, &route, link->tcp->on_connected, &link->rail[i], error);
     }
     return status;
 }
@@ -131,7 +131,7 @@ static gyre_status introduction_arrived(void *user, int peer, const struct gy_fr
     if (!payload || introduction_place(user, peer, frame) == NULL)
         gy_error_set(&error, GYRE_PROTOCOL, peer, "rank %d told %u bytes of addresses (RAILS)", peer, frame->bytes);
     else
-        dial_others(link, payload, &error);
+        connect_others(link, payload, &error);
     if (error.status != GYRE_SUCCESS)
         gy_link_fail(&link->base, error.status, "%s", error.text);
     return GYRE_SUCCESS;

@@ -23,7 +23,7 @@
 #include "net/socket.h"
 #include "transport/tcp/internal.h"
 
-#define UNANSWERED_LOOKS 2
+#define UNANSWERED_CHECKS 2
 #define STOP_NS (200 * GY_MILLISECOND)
 #define UNSENT_BYTES (256 << 10)
 
@@ -72,7 +72,7 @@ static void tcp_check(struct gy_link *base, int64_t timeout)
                 gy_tcp_fail(rail, EMSGSIZE);
         } else if (rail->watch.fd < 0 || !gy_socket_is_unanswered(rail->watch.fd, timeout))
             rail->unanswered = 0;
-        else if (++rail->unanswered < UNANSWERED_LOOKS)
+        else if (++rail->unanswered < UNANSWERED_CHECKS)
             continue;
         else if (link->rails)
             gy_tcp_rails_mute(rail, ETIMEDOUT);
@@ -143,11 +143,11 @@ static void keep_short(int fd)
 /* A message leaves at once. Without a wire there is no congestion: pacing, as by bbr, takes up to twice as long for
  * nothing. So the simplest control is used, which every kernel permits. Over a wire it is the user's choice or the
  * system's; tcp_open has checked that the kernel has it. */
-static void set_options(int fd, bool near, const char *congestion)
+static void set_options(int fd, bool same_machine, const char *congestion)
 {
     int one = 1;
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)); /* slower without, not wrong */
-    if (near)
+    if (same_machine)
         congestion = "reno";
     else
         keep_short(fd);
@@ -185,8 +185,8 @@ void gy_tcp_connected(struct tcp_rail *rail, int fd, const struct gy_seal_keys *
     struct tcp_link *link = rail->link;
     struct gy_error error;
     gy_error_clear(&error);
-    link->near = is_on_one_machine(fd);
-    set_options(fd, link->near, link->tcp->env.config->tcp_congestion);
+    link->same_machine = is_on_one_machine(fd);
+    set_options(fd, link->same_machine, link->tcp->env.config->tcp_congestion);
     gy_socket_await_readers(fd);
     rail->unanswered = 0;
     rail->watch = (struct gy_watch){
@@ -244,7 +244,7 @@ static void accepted(void *user, int rank, int fd, const struct gy_seal_keys *ke
 }
 
 /* The connection's callback: the higher rank's half. Close cancels pending ones, so the rail is valid. */
-static void dialled(void *user, int rank, int fd, const struct gy_seal_keys *keys)
+static void on_connected(void *user, int rank, int fd, const struct gy_seal_keys *keys)
 {
     struct tcp_rail *rail = user;
     struct tcp_link *link = rail->link;
@@ -255,7 +255,7 @@ static void dialled(void *user, int rank, int fd, const struct gy_seal_keys *key
     } else if (fd >= 0) {
         gy_tcp_connected(rail, fd, keys);
     } else {
-        int reason = link->tcp->env.world->dial_errnum;
+        int reason = link->tcp->env.world->connect_errnum;
         gy_link_fail(&link->base, gy_error_is_shortage(reason) ? GYRE_SYSTEM : GYRE_PEER_UNREACHABLE,
                      "no tcp connection to rank %d%s could be made: %s", rank, gy_tcp_rails_name(rail, which),
                      strerror(reason));
@@ -283,7 +283,7 @@ static gyre_status tcp_open(const struct gy_transport_env *env, void **instance_
     for (size_t i = 0; i < size; i++)
         parked[i].fd = -1;
     tcp->env = *env;
-    tcp->dialled = dialled;
+    tcp->on_connected = on_connected;
     tcp->parked = parked;
     tcp->rails = gy_config_rails(env->config);
     status = gy_interface_addresses(env->config, &env->world->members[env->world->rank].address, tcp->own, error);
@@ -331,7 +331,7 @@ static gyre_status tcp_link(void *instance, int peer, struct gy_link **link_p, s
     }
     gyre_status status = GYRE_SUCCESS;
     if (peer < tcp->env.world->rank)
-        status = gy_world_dial(tcp->env.world, peer, dialled, &link->rail[0], error);
+        status = gy_world_connect(tcp->env.world, peer, on_connected, &link->rail[0], error);
     if (status != GYRE_SUCCESS) {
         gy_free(link->rails);
         gy_free(link);
@@ -407,7 +407,7 @@ static void tcp_close(void *instance)
     gy_world_on_link(tcp->env.world, NULL, NULL);
     for (struct tcp_link *link = tcp->links; link; link = link->next) {
         for (int i = 0; i < tcp->rails; i++)
-            gy_world_cancel_dials(tcp->env.world, &link->rail[i]);
+            gy_world_cancel_connectors(tcp->env.world, &link->rail[i]);
         disconnect(link);
         link->base.first = link->base.last = NULL;
         link->base.state = GY_LINK_DEAD;
@@ -489,7 +489,7 @@ static void tcp_fini(void *instance, bool forked)
 
 const struct gy_transport_ops gy_transport_tcp = {
     .name = "tcp",
-    .dialled = true,
+    .has_descriptor = true,
     .socket = true,
     .eager = GY_TCP_EAGER,
     .available = gy_transport_always_available,

@@ -27,7 +27,7 @@ _Static_assert(GY_TCP_ZERO_COPY_LEAST << (GY_TCP_SORTS - 1) == GY_TCP_ZERO_COPY_
 
 static bool stays_plain(const struct tcp_link *link)
 {
-    return !link->near || link->rails || link->envelopes;
+    return !link->same_machine || link->rails || link->envelopes;
 }
 
 struct tcp_sort *gy_tcp_zero_copy_sort(struct tcp_link *link, size_t payload)
@@ -126,11 +126,11 @@ static void choose(struct tcp_sort *sort)
 /* Some frames by one method and then some by the other, consecutively. */
 static unsigned flags_of_short(struct tcp_sort *sort)
 {
-    unsigned turn = sort->frames++, trial = turn / TRIAL_FRAMES;
+    unsigned number = sort->frames++, trial = number / TRIAL_FRAMES;
     bool timed = trial % TRIAL_EVERY == 0 || (trial < TRIAL_EVERY && (trial & (trial - 1)) == 0);
     if (!timed)
         choose(sort);
-    bool other = timed && turn % TRIAL_FRAMES >= TRIAL_FRAMES / 2;
+    bool other = timed && number % TRIAL_FRAMES >= TRIAL_FRAMES / 2;
     return (sort->pays != other ? GY_FRAME_NT : 0) | (timed ? GY_FRAME_TIMED : 0);
 }
 
@@ -138,9 +138,9 @@ static unsigned flags_of_short(struct tcp_sort *sort)
  * anew each time. The first plain sends use pages not in the reader's cache, and are faster than later ones. */
 static unsigned flags_of_long(struct tcp_sort *sort)
 {
-    unsigned turn = sort->frames++, of = turn < LONG_FIRST ? LONG_TRIED_FIRST : LONG_TRIED_LATER;
+    unsigned number = sort->frames++, of = number < LONG_FIRST ? LONG_TRIED_FIRST : LONG_TRIED_LATER;
     choose(sort);
-    bool other = turn % of == of - 1;
+    bool other = number % of == of - 1;
     return (sort->pays != other ? GY_FRAME_NT : 0) | GY_FRAME_TIMED;
 }
 

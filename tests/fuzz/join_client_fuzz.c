@@ -1,14 +1,14 @@
-/* What a joiner hears from the world that it joins: who says it knows the secret, but may be of a broken build. The whole of
- * gy_world_join runs against a member that does what the input says. The first byte chooses:
+/* What a joiner receives from the world that it joins, whose members know the secret, but may be of a broken build.
+ * The whole of gy_world_join runs against a member that does what the input says. The first byte chooses:
  *
- *   conversation   the member answers HELLO with the pieces of the input, as messages of any kind and size. Who is let in is in a
- *                  world whose every member has an address, at a rank of it; who is not has a status.
- *                  Either way no descriptor is left, and nobody is dialled but whom ELSEWHERE named
- *   charter        what is accepted of the world's settings are an address and an algorithm that end, and as many operations as there
- *                  may be
+ *   conversation   the member answers HELLO with the pieces of the input, as messages of any kind and size. A joiner
+ *                  that is accepted is in a world whose every member has an address, at a rank of it; one that is not
+ *                  has a status. Either way no descriptor is left, and the only connections go to what ELSEWHERE named
+ *   charter        what is accepted of the world's settings are an address and an algorithm that end, and as many
+ *                  operations as there may be
  *
- * A piece is: kind 1, length 2, that many bytes. In a WELCOME whose kind has the top bit set the members are made of the
- * joiner's own record, which no input could know. At its end the member says FAILED, so that no joining lasts. */
+ * A piece is: kind 1, length 2, that many bytes. In a WELCOME whose kind has the top bit set the members are made of
+ * the joiner's own record, which no input could know. At its end the member sends FAILED, so that no join lasts. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,7 +47,7 @@ static struct {
     int places;
 } member;
 
-/* The linker leads calls of gy_socket_connect here: nothing that an input says is really dialled. */
+/* The linker leads calls of gy_socket_connect here: nothing that an input says is really connected to. */
 int __real_gy_socket_connect(const struct gy_place *place);
 int __wrap_gy_socket_connect(const struct gy_place *place);
 int __wrap_gy_socket_connect(const struct gy_place *place)
@@ -75,8 +75,8 @@ static void tell_failed(void)
     gy_stream_send(&member.stream, GY_JOIN_FAILED, body, gy_bootstrap_failed_encode(&end, 0, body));
 }
 
-/* A WELCOME from what the input says of it, up to the members: these are the own record of who joins, as often as there are
- * to be members, with what is left of the input added bit by bit. */
+/* A WELCOME from what the input says of it, up to the members: these are copies of the joiner's own record, one for
+ * each member, with what is left of the input added bit by bit. */
 static size_t compose(const uint8_t *data, size_t bytes, const uint8_t *record, uint8_t *body_p)
 {
     uint8_t head[CHARTER_AT + 2] = {0};

@@ -1,8 +1,9 @@
-/* How often a rank dials another one: a listener that closes at once is tried three times in all, one that waited for a while
- * before it closed, or that could not even take the connection while its host answers, as often as it takes.
+/* How often a rank tries to connect to another one. A listener that closes at once is tried three times in all. One
+ * that waited for a while before it closed is tried without a limit, and so is one that does not accept while its
+ * host answers.
  *
- * The listener of rank 1 is a listen_fd that the test looks after, and at last a door. A host that does not answer is played by the linker's
- * --wrap: what is to reach no port of anybody goes to that listen_fd, whose backlog is full. */
+ * The listener of rank 1 is a listen_fd of the test, and in the end a gy_listener. The linker's --wrap stands for a
+ * host that does not answer: connections to it go to that listen_fd, whose backlog is full. */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -37,7 +38,7 @@ static void begin(void)
     world.poller = poller;
 }
 
-TestSuite(dial, .init = begin, .timeout = 60);
+TestSuite(connect, .init = begin, .timeout = 60);
 
 static bool mute, asked; /* the host */
 
@@ -58,7 +59,7 @@ struct outcome {
     int fd;
 };
 
-static void on_dialled(void *user, int rank, int fd, const struct gy_seal_keys *keys)
+static void on_connected(void *user, int rank, int fd, const struct gy_seal_keys *keys)
 {
     struct outcome *outcome = user;
 
@@ -72,7 +73,7 @@ static void turn_for(const struct outcome *outcome, int64_t ns)
         gy_poller_poll(poller, 10 * GY_MILLISECOND);
 }
 
-/* Whoever comes is let in, and sent away after so long: whether somebody came. */
+/* Accepts the next connection, and closes it after so long. Returns whether one came. */
 static bool close_after(const struct outcome *outcome, int64_t ns)
 {
     int fd = -1;
@@ -95,7 +96,7 @@ static void let_in(void *user, int rank, int fd, const struct gy_seal_keys *keys
     *(int *)user = fd;
 }
 
-/* The listener opens, and the dial comes to its end. */
+/* The listener opens, and the connect comes to its end. */
 static void expect_handshake(struct outcome *outcome)
 {
     struct gy_error error = {.rank = -1};
@@ -113,7 +114,7 @@ static void expect_handshake(struct outcome *outcome)
     gy_listener_on(listener, GY_PURPOSE_LINK, let_in, &registrant);
     cr_assert_eq(gy_listener_open(listener, &env, &error), GYRE_SUCCESS);
     turn_for(outcome, 20 * GY_SECOND);
-    cr_assert(outcome->over && outcome->fd >= 0, "%s", strerror(world.dial_errnum));
+    cr_assert(outcome->over && outcome->fd >= 0, "%s", strerror(world.connect_errnum));
     for (int64_t limit = gy_now() + 10 * GY_SECOND; registrant < 0 && gy_now() < limit;)
         gy_poller_poll(poller, 10 * GY_MILLISECOND);
     cr_assert(registrant >= 0);
@@ -122,40 +123,40 @@ static void expect_handshake(struct outcome *outcome)
     gy_listener_free(listener);
 }
 
-Test(dial, a_listener_that_closes_at_once_is_tried_three_times)
+Test(connect, a_listener_that_closes_at_once_is_tried_three_times)
 {
     struct gy_error error = {.rank = -1};
     struct outcome outcome = {.fd = -1};
     int tried = 0;
 
-    cr_assert_eq(gy_world_dial(&world, 1, on_dialled, &outcome, &error), GYRE_SUCCESS);
+    cr_assert_eq(gy_world_connect(&world, 1, on_connected, &outcome, &error), GYRE_SUCCESS);
     while (tried <= ATTEMPTS && close_after(&outcome, 0))
         tried++;
     cr_assert(outcome.over && outcome.fd < 0);
     cr_assert_eq(tried, ATTEMPTS);
-    cr_assert_eq(world.dial_errnum, ECONNRESET);
+    cr_assert_eq(world.connect_errnum, ECONNRESET);
 }
 
-/* This rank computed, and looked so seldom that the listener did not wait for the end of its greeting. */
-Test(dial, a_slow_handshake_begins_again)
+/* This rank computed, and polled so seldom that the listener did not wait for the end of its handshake. */
+Test(connect, a_slow_handshake_begins_again)
 {
     struct gy_error error = {.rank = -1};
     struct outcome outcome = {.fd = -1};
 
-    cr_assert_eq(gy_world_dial(&world, 1, on_dialled, &outcome, &error), GYRE_SUCCESS);
+    cr_assert_eq(gy_world_connect(&world, 1, on_connected, &outcome, &error), GYRE_SUCCESS);
     for (int i = 0; i < ATTEMPTS + 1; i++)
-        cr_assert(close_after(&outcome, 1200 * GY_MILLISECOND), "after %d: %s", i, strerror(world.dial_errnum));
+        cr_assert(close_after(&outcome, 1200 * GY_MILLISECOND), "after %d: %s", i, strerror(world.connect_errnum));
     expect_handshake(&outcome);
 }
 
 /* An overlay's neighbour does nothing else meanwhile. */
-Test(dial, a_slow_handshake_of_the_overlay_counts)
+Test(connect, a_slow_handshake_of_the_overlay_counts)
 {
     struct gy_error error = {.rank = -1};
     struct outcome outcome = {.fd = -1};
     int tried = 0;
 
-    cr_assert_eq(gy_world_dial_overlay(&world, 1, on_dialled, &outcome, &error), GYRE_SUCCESS);
+    cr_assert_eq(gy_world_connect_overlay(&world, 1, on_connected, &outcome, &error), GYRE_SUCCESS);
     while (tried <= ATTEMPTS && close_after(&outcome, 1200 * GY_MILLISECOND))
         tried++;
     cr_assert(outcome.over && outcome.fd < 0);
@@ -174,18 +175,18 @@ static void fill_backlog(int inbounds[3])
     config.peer_timeout_ns = GY_SECOND / 2;
 }
 
-Test(dial, a_full_backlog_is_waited_for)
+Test(connect, a_full_backlog_is_waited_for)
 {
     struct gy_error error = {.rank = -1};
     struct outcome outcome = {.fd = -1};
     int inbounds[3];
 
     fill_backlog(inbounds);
-    cr_assert_eq(gy_world_dial(&world, 1, on_dialled, &outcome, &error), GYRE_SUCCESS);
+    cr_assert_eq(gy_world_connect(&world, 1, on_connected, &outcome, &error), GYRE_SUCCESS);
     for (int64_t limit = gy_now() + 30 * GY_SECOND; world.counters.sockets_opened <= ATTEMPTS && gy_now() < limit;)
         turn_for(&outcome, 100 * GY_MILLISECOND);
     cr_assert(asked && !outcome.over && world.counters.sockets_opened > ATTEMPTS, "after %lu sockets: %s",
-              (unsigned long)world.counters.sockets_opened, strerror(world.dial_errnum));
+              (unsigned long)world.counters.sockets_opened, strerror(world.connect_errnum));
     for (int i = 0; i < 3; i++)
         close(inbounds[i]);
     cr_assert_eq(listen(listen_fd, 16), 0);
@@ -193,38 +194,38 @@ Test(dial, a_full_backlog_is_waited_for)
 }
 
 /* Where the backlog is full and the host does not answer. */
-static void dial_nobody(struct outcome *outcome)
+static void connect_to_none(struct outcome *outcome)
 {
     struct gy_error error = {.rank = -1};
     int inbounds[3];
 
     mute = true;
     fill_backlog(inbounds);
-    cr_assert_eq(gy_world_dial(&world, 1, on_dialled, outcome, &error), GYRE_SUCCESS);
+    cr_assert_eq(gy_world_connect(&world, 1, on_connected, outcome, &error), GYRE_SUCCESS);
 }
 
-Test(dial, a_host_that_does_not_answer_is_given_up)
+Test(connect, a_host_that_does_not_answer_is_given_up)
 {
     struct outcome outcome = {.fd = -1};
 
-    dial_nobody(&outcome);
+    connect_to_none(&outcome);
     turn_for(&outcome, 40 * GY_SECOND);
     cr_assert(outcome.over && outcome.fd < 0);
-    cr_assert_eq(world.dial_errnum, ETIMEDOUT);
+    cr_assert_eq(world.connect_errnum, ETIMEDOUT);
     cr_assert_eq(world.counters.sockets_opened, ATTEMPTS);
 }
 
-/* Whoever ends it while it is asked whether the host answers hears no more of it. */
-Test(dial, a_dial_ends_while_its_host_is_asked)
+/* A connector that is ended while the host is probed has no callback. */
+Test(connect, a_connector_ends_while_its_host_is_probed)
 {
     struct outcome outcome = {.fd = -1};
 
-    dial_nobody(&outcome);
+    connect_to_none(&outcome);
     for (int64_t limit = gy_now() + 30 * GY_SECOND; !asked && gy_now() < limit;)
         gy_poller_poll(poller, 10 * GY_MILLISECOND);
     cr_assert(asked && !outcome.over);
-    gy_world_cancel_dials(&world, &outcome);
-    cr_assert_null(world.dials);
+    gy_world_cancel_connectors(&world, &outcome);
+    cr_assert_null(world.connectors);
     turn_for(&outcome, 2 * GY_SECOND);
     cr_assert_not(outcome.over);
 }

@@ -1,6 +1,6 @@
 /* Progress of eager exchanges. */
-#ifndef GY_COLLECTIVES_CALL_EAGER_TURN_H
-#define GY_COLLECTIVES_CALL_EAGER_TURN_H
+#ifndef GY_COLLECTIVES_CALL_EAGER_PROGRESS_H
+#define GY_COLLECTIVES_CALL_EAGER_PROGRESS_H
 
 #include "collectives/engine/request.h"
 

@@ -1,5 +1,5 @@
 /* Progress of waiting eager exchanges: those at the head of the queue of requests, and those in the eager queue. */
-#include "collectives/call/eager_turn.h"
+#include "collectives/call/eager_progress.h"
 
 #include "collectives/call/eager_internal.h"
 #include "collectives/call/eager_queue.h"
@@ -52,11 +52,11 @@ static bool miss(struct gyre_request *r, int p, enum gy_answer answer)
 }
 
 /* Polls the awaited ranks from *peer_p on. Unless the answer is YES, *peer_p is the rank that is missing or differs. */
-static inline enum gy_answer look_from(const struct gy_exchange *it, int *peer_p)
+static inline enum gy_answer poll_from(const struct gy_exchange *it, int *peer_p)
 {
     enum gy_answer answer = GY_YES;
     for (; *peer_p < it->kind->awaited.end; ++*peer_p)
-        if (*peer_p != it->comm->rank && (answer = gy_exchange_look(it, *peer_p)) != GY_YES)
+        if (*peer_p != it->comm->rank && (answer = gy_exchange_poll(it, *peer_p)) != GY_YES)
             break;
     return answer;
 }
@@ -68,7 +68,7 @@ static bool advance(struct gyre_request *r, struct mode *mode)
     if (!r->begun)
         return gy_exchange_room(it, &r->waiting_for) == GY_NO;
     int peer = r->eager_next;
-    enum gy_answer answer = look_from(it, &peer);
+    enum gy_answer answer = poll_from(it, &peer);
     if (answer != GY_YES)
         return miss(r, peer, answer);
     enter_once(mode, it);
@@ -90,7 +90,7 @@ static bool advance_queue(struct gy_eager_queue *eager_queue, struct mode *mode)
         const struct gy_note *note = gy_eager_queue_at(eager_queue, 0);
         const struct gy_exchange *it = &note->exchange;
         int peer = it->kind->awaited.first;
-        enum gy_answer answer = look_from(it, &peer);
+        enum gy_answer answer = poll_from(it, &peer);
         if (answer != GY_YES) {
             gy_eager_queue_miss(eager_queue, peer);
             return moved || answer == GY_NO;
