@@ -1,5 +1,5 @@
-/* Attributes of communicators, by the public interface, on the ranks that gyre-run starts. What must be the same everywhere
- * changes on all ranks or on none; what is set holds for the next call. */
+/* Attributes of communicators, by the public interface, on the ranks that gyre-run starts. What must be the same
+ * everywhere changes on all ranks or on none; what is set holds for the next call. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -127,7 +127,7 @@ static void shared_ones(gyre_comm *comm)
     expect(comm, "algorithm", "all_reduce:ring");
     refused(comm, "order", rank == 0 ? "alphabetical" : "canonical", rank == 0 ? "alphabetical" : "one that is wrong");
     expect(comm, "order", "shape");
-    sum_is_right(comm); /* everybody is still together */
+    sum_is_right(comm); /* all ranks are still connected */
     set(comm, "algorithm", "");
     short_way(comm, usual);
     set(comm, "order", "canonical");
@@ -150,7 +150,7 @@ static void inherited(gyre_comm *comm)
     set(comm, "algorithm", "");
 }
 
-/* Rank 0 waits for as long as it has said, and names who is late; the others do not come before they are told. */
+/* Rank 0 waits for its timeout, and names the late rank; the other ranks arrive only when they are told. */
 static void timeout(gyre_comm *comm)
 {
     const struct timespec pause = {.tv_nsec = 1000000};

@@ -1,7 +1,7 @@
-/* One rank of the tests of who drives, one suite per run (the argument):
+/* One rank of the tests of concurrent progress, one suite per run (the argument):
  *   several   threads of one rank, each with a communicator of its own, blocking calls and requests of all sizes
  *   alone     a request completes while its rank makes no call: only under GYRE_PROGRESS_THREAD=1, where the first
- *             gyre_test must find it complete; without, it must not, or this test could not fail */
+ *             gyre_test must find it complete; without it, it must not, or this test could not fail */
 #include <pthread.h>
 
 #include "support/rank.h"

@@ -1,4 +1,5 @@
-/* Forks of a process in which ranks are threads: a child gets whole worlds, and nobody waits for the fork of another for ever.
+/* Forks of a process in which ranks are threads. A child gets consistent worlds, and no fork waits for ever for
+ * another.
  *
  *   inside   every rank forks in an operation of the program's, all at once: each holds its own world's lock
  *   shrink   a thread forks again and again while ranks make new worlds of theirs, under the locks of those
@@ -115,7 +116,7 @@ int main(int argc, char **argv)
     pthread_t threads[RANKS];
     scenario = argc > 1 ? argv[1] : "inside";
     alarm(200);
-    CHECK(mkdtemp(folder)); /* in a file: nobody else can want its port */
+    CHECK(mkdtemp(folder)); /* in a file: no other process can take its port */
     snprintf(address, sizeof address, "file://%s/meet", folder);
     for (int i = 0; i < RANKS; i++)
         CHECK(pthread_create(&threads[i], NULL, run_rank, (void *)(intptr_t)i) == 0);

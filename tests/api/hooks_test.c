@@ -1,6 +1,6 @@
-/* What gyre calls, by the public interface, on the ranks that gyre-run starts: the replaceable log and allocator, and an operation
- * that forks. Each of the allocator's
- * pieces begins with a mark, so that memory which comes from here and goes to libc's free, or the other way, is found. */
+/* What gyre calls, by the public interface, on the ranks that gyre-run starts: the replaceable log and allocator, and
+ * an operation that forks. Each of the allocator's pieces begins with a mark, so that memory which comes from here and
+ * goes to libc's free, or the other way, is found. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>

@@ -178,7 +178,7 @@ static void world(void)
     pthread_t threads[RANKS];
     char folder[] = "/tmp/gyre-threads-XXXXXX", address[64];
 
-    if (!mkdtemp(folder)) /* in a file: nobody else can want its port */
+    if (!mkdtemp(folder)) /* in a file: no other process can take its port */
         fail(-1, __LINE__, "mkdtemp", folder);
     snprintf(address, sizeof(address), "file://%s/meet", folder);
     pthread_barrier_init(&before_abort, NULL, RANKS + 1);

@@ -1,5 +1,6 @@
-/* The agreement by itself: several of them in one process, over an overlay and a clock of this file. Messages wait in one
- * queue until they are delivered, so that a test chooses what is lost, and who hears what before it dies. */
+/* The agreement by itself: several of them in one process, over an overlay and a clock of this file. Messages wait
+ * in one queue until they are delivered, so that a test chooses which are lost, and which a rank receives before it
+ * dies. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -303,8 +304,8 @@ static void expect_left_out(int quits, int64_t ns, const char *how)
     }
 }
 
-/* One that quits is waited for by nobody, be it the coordinator or not, whether the others have entered when they hear of it or
- * not, and also where they do not hear of it by itself, for want of a connection. */
+/* A rank that quits is not waited for: as coordinator or not, whether or not the others have entered when QUIT
+ * arrives, and also if QUIT does not arrive by itself because a connection is missing. */
 Test(agreement, who_quits_is_not_waited_for_whichever_comes_first)
 {
     static const char *const how[] = {"heard before", "heard after", "not heard"};
@@ -330,8 +331,9 @@ Test(agreement, who_quits_is_not_waited_for_whichever_comes_first)
     }
 }
 
-/* A rank that cannot take part in agreements on how operations end, and has entered none: it is waited for by nobody, be it the
- * coordinator or not, whether it has heard of the agreement before that or not; and what it hears of later wants no memory of it. */
+/* A rank that cannot take part in agreements on how operations end, and has entered none, is not waited for. That
+ * holds whether or not it is the coordinator, and whether or not it had heard of the agreement before. Later
+ * messages need no memory of it. */
 Test(agreement, who_is_outside_is_missed_in_no_agreement_on_ends)
 {
     static const char *const how[] = {"before the others", "after it has heard of them", "unheard, after them"};
@@ -363,8 +365,8 @@ Test(agreement, who_is_outside_is_missed_in_no_agreement_on_ends)
     }
 }
 
-/* What it does not take part in it is told of, too, and answers once: two of that kind would go on for ever. Agreements that a
- * program asks for are its own. */
+/* What it does not take part in it is told of, too, and answers once: two of that kind would go on for ever. Agreements
+ * that a program asks for are its own. */
 Test(agreement, who_is_outside_answers_questions_alone)
 {
     uint8_t blob[256];
@@ -386,8 +388,8 @@ Test(agreement, who_is_outside_answers_questions_alone)
     end();
 }
 
-/* A rank that takes itself for too few, and tries again and again, forgets what it has quit first, which nobody has heard. Also
- * where it has never come to what the others wait in. */
+/* A rank that finds itself without a quorum, and tries again and again, first forgets instances that it has quit and
+ * that were never sent. That also holds if it never came to the instance in which the others wait. */
 Test(agreement, who_is_too_few_for_good_is_not_waited_for_whatever_it_has_forgotten)
 {
     for (uint32_t tries = 1; tries <= 4; tries++) {
@@ -408,7 +410,7 @@ Test(agreement, who_is_too_few_for_good_is_not_waited_for_whatever_it_has_forgot
     }
 }
 
-/* What has been decided needs nobody any more: who has quit is blamed by none who enters only then. */
+/* A decided instance needs no further member: a rank that enters only then does not blame a rank that has quit. */
 Test(agreement, who_quits_is_not_blamed_for_what_has_been_decided)
 {
     uint8_t blob[256];
@@ -451,8 +453,8 @@ Test(agreement, who_is_too_few_without_the_coordinator_that_quit_ends)
     end();
 }
 
-/* Nobody has proved yet that rank 0 is dead, when rank 1 is stopped for longer than it would wait for that, and it is proved
- * when it wakes. */
+/* The death of rank 0 is not confirmed yet when rank 1 is stopped for longer than it would wait for that. It is
+ * confirmed when rank 1 resumes. */
 Test(agreement, a_proof_is_looked_at_before_its_time_is_over)
 {
     gyre_status status[RANKS];
@@ -476,7 +478,7 @@ Test(agreement, a_proof_is_looked_at_before_its_time_is_over)
     }
 }
 
-/* Who computes between two looks, and comes every 60 or every 900 ms (gyre_test), is told in the end, too. */
+/* A rank that computes between two polls, and polls every 60 or every 900 ms (gyre_test), is told in the end, too. */
 Test(agreement, who_looks_seldom_is_told_that_it_is_too_few)
 {
     uint64_t bits[RANKS];
@@ -509,7 +511,8 @@ static void wait_for_two(int64_t ns)
     }
 }
 
-/* Was it stopped for longer than the others wait? Not if these were as well: they have not gone on without it. */
+/* A rank that was stopped for longer than the others wait is not away if these were stopped as well: they have not
+ * gone on without it. */
 Test(agreement, a_job_that_is_stopped_as_a_whole_is_not_away)
 {
     gyre_status status[RANKS];
@@ -554,7 +557,7 @@ Test(agreement, what_is_no_outcome_of_members_is_neither_kept_nor_passed_on)
         cr_assert(queued == 0, "%d messages followed from nonsense", queued);
         cr_assert(step(1, &bits) == GYRE_IN_PROGRESS);
     }
-    tell(RANKS - 1, 2, GY_AGREEMENT_DECIDE, 0, blob, bytes); /* of who is no member, too */
+    tell(RANKS - 1, 2, GY_AGREEMENT_DECIDE, 0, blob, bytes); /* of a rank that is no member, too */
     cr_assert(step(2, &bits) == GYRE_IN_PROGRESS);
     tell(2, 0, GY_AGREEMENT_DECIDE, 0, blob, bytes); /* before it has entered: an outcome, for all it knows */
     cr_assert(enter(0, RANKS - 1, 5) == GYRE_SUCCESS && step(0, &bits) == GYRE_IN_PROGRESS);
@@ -568,8 +571,8 @@ Test(agreement, what_is_no_outcome_of_members_is_neither_kept_nor_passed_on)
     end();
 }
 
-/* Every allocation fails once, also where the first coordinator has decided, alone, and dies before it has told anybody: the
- * next one then must know what had been accepted, whatever it has no memory for. */
+/* Every allocation fails once, also where the first coordinator has decided, alone, and dies before it has told
+ * anybody: the next one then must know what had been accepted, whatever it has no memory for. */
 Test(agreement, agreement_without_memory)
 {
     gyre_status status[RANKS];

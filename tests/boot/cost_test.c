@@ -1,6 +1,6 @@
-/* What a meeting and an overlay cost each rank, at 8 and 64 ranks: sockets held at once, sockets held in the end, messages
- * sent. Observed from outside, at the system calls, by functions that the linker puts in front of them (--wrap), and in
- * the end by /proc/self/fd; the library's own counters are not asked.
+/* What a meeting and an overlay cost each rank, at 8 and 64 ranks: sockets held at once, sockets held in the end,
+ * messages sent. Observed from outside, at the system calls, by functions that the linker puts in front of them
+ * (--wrap), and in the end by /proc/self/fd; the library's own counters are not asked.
  *
  * The claim: all grow with log2 N, but for one thing that is linear, rank 0's answers to N − 1 registrations, of which
  * at most 16 are under way at once. Handshakes count as messages. */
@@ -91,7 +91,7 @@ static long open_sockets(void)
     return count;
 }
 
-/* All have their overlay; nobody has left yet. */
+/* All have their overlay; no rank has left yet. */
 static void look(struct rank *rank, struct gy_poller *poller, struct gy_overlay *overlay)
 {
     int64_t deadline = gy_now() + rank->timeout;
@@ -128,7 +128,8 @@ static void cost(int size, int logs, const char *secret)
     ranks_run(ranks, size);
     for (int i = 0; i < size; i++) {
         const long *found = ranks[i].found;
-        /* While it meets: its listener, the parent or (rank 0) the listener and its registrants, the children; early overlay. */
+        /* While it meets: its listener, the parent or (rank 0) the listener and its registrants, the children; early
+         * overlay. */
         long most_allowed = 1 + (i ? 2 : 1 + GUESTS) + logs + 2 * logs;
         /* A handshake is two messages of either side; the registration, the tree, the overlay with its identities. On a
          * busy machine a few handshakes are cut short and tried again. */

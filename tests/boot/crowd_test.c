@@ -1,6 +1,7 @@
-/* A thousand strangers at the place where the ranks meet, which connect again when their connections are closed. The ranks, which are
- * behind them in the backlog, meet all the same. The first argument says where: "tcp" (tcp://) or "file" (what a file:// leads to). With
- * the second one "slow" the strangers send the beginning of a handshake, a byte every 20 ms; otherwise they send nothing. */
+/* A thousand strangers at the place where the ranks meet, which connect again when their connections are closed. The
+ * ranks, which are behind them in the backlog, meet all the same. The first argument says where: "tcp" (tcp://) or
+ * "file" (what a file:// leads to). With the second one "slow" the strangers send the beginning of a handshake, a byte
+ * every 20 ms; otherwise they send nothing. */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <poll.h>

@@ -1,4 +1,5 @@
-/* AES-256-GCM by the library that is there (net/gcm.h), beside libsodium's: the same bytes and tags, of every length and alignment. */
+/* AES-256-GCM by the library that is there (net/gcm.h), beside libsodium's: the same bytes and tags, of every length
+ * and alignment. */
 #include <criterion/criterion.h>
 #include <sodium.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* Which launcher's variables hold, where its ranks meet, and a launcher's end of PMI-1 that answers right, wrong or not at
- * all. Real launchers are run by tests/launchers. */
+/* Which launcher's variables hold, where its ranks meet, and a launcher's end of PMI-1 that answers right, wrong or not
+ * at all. Real launchers are run by tests/launchers. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -163,7 +163,7 @@ Test(launcher, one_inside_of_a_step_of_slurm)
     clear();
     set("RANK=3 WORLD_SIZE=8 TORCHELASTIC_RUN_ID=x SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2" MEET);
     expect_rank("torchrun", 3, 8);
-    unsetenv("TORCHELASTIC_RUN_ID"); /* by whom was RANK set? */
+    unsetenv("TORCHELASTIC_RUN_ID"); /* which launcher has set RANK is unknown */
     expect_error(GYRE_BAD_CONFIGURATION, "GYRE_LAUNCHER=torchrun or GYRE_LAUNCHER=slurm");
 }
 

@@ -1,7 +1,8 @@
-/* Deaths and leave messages over the overlay, with ranks as processes: one is killed, or leaves, or aborts, and the others say
- * when gy_overlay_check told them, and whom it named. Early: one dies between the meeting and its overlay, and another
- * comes to its own only when all the rest have failed because of that; nobody may blame anybody but the dead one.
- * What a busy machine makes sleepers late (fault_noise.c) is allowed thrice beside the 100 ms, as in fault_times.c. */
+/* Deaths and leave messages over the overlay, with ranks as processes: one is killed, or leaves, or aborts. The
+ * others print when gy_overlay_check told them, and the rank it named. Early: one dies between the bootstrap and its
+ * overlay, and another comes to its own only when all the rest have failed because of that; only the dead one may be
+ * blamed. The time by which a busy machine makes sleepers late (fault_noise.c) is allowed thrice beside the 100 ms,
+ * as in fault_times.c. */
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -14,12 +15,13 @@
 
 enum what { KILL, KILL_WITH_CHILD, LEAVE, ABORT, EARLY, EARLY_DEAD, EARLY_LATE, OWN_BODY, AWAIT };
 
-/* How many said that it leaves; when the verdict came; set by the test: begin to wait only when the rank is dead. */
+/* The number of ranks that announced their leave; the time of the first failure; set by the test: begin to wait only
+ * when the rank is dead. */
 enum found { FOUND_LEFT, FOUND_WHEN, FOUND_LATE };
 
-#define PATIENCE (60 * GY_SECOND) /* of who waits for what comes at once; the harness has less */
+#define PATIENCE (60 * GY_SECOND) /* of waits for what happens at once; the harness has less */
 
-/* A leave message, or for too long none: whoever leaves may have been late. */
+/* A leave message, or for too long none: a rank that leaves may have been late. */
 static bool heard(const struct rank *rank, const struct gy_overlay *overlay)
 {
     for (int i = 0; i < rank->size; i++)
@@ -36,7 +38,7 @@ static bool is_connected(struct gy_overlay *overlay, int rank)
     return (ours && ours->connected) || (theirs && theirs->connected);
 }
 
-/* Everybody watches; the one whose `choice` says so leaves or aborts after a second. */
+/* All ranks watch; the one whose `choice` says so leaves or aborts after a second. */
 static void watch(struct rank *rank, struct gy_poller *poller, struct gy_overlay *overlay)
 {
     int64_t until = gy_now() + rank->timeout, pause = gy_now() + GY_SECOND;
@@ -107,7 +109,8 @@ static void killed(int size, int victim, bool with_child)
            with_child ? " while its forked child sleeps" : "", (double)worst / 1e6, ranks[victim ? 0 : 1].error.text);
 }
 
-/* All but two leave, who are no neighbours: one waits for the other, and nobody is left to tell it of that one's death. */
+/* All ranks leave but two that are no neighbours. One waits for the other, and no rank is left to report the other's
+ * death. */
 static void died_last(int size, int victim, int last, bool late)
 {
     struct rank *ranks = begin(size, LEAVE + 100, PATIENCE);
@@ -187,7 +190,7 @@ static void live_notice(struct rank *rank, struct gy_poller *poller, struct gy_o
     rank->status = gy_overlay_check(overlay, &rank->error);
 }
 
-/* Somebody has died who was about to write there: all have the sentence all the same. */
+/* A rank died that was about to write the notice: all have the error message all the same. */
 static void live_claimed(struct rank *rank, struct gy_poller *poller, struct gy_overlay *overlay)
 {
     int64_t until = gy_now() + 20 * GY_SECOND;
@@ -232,7 +235,7 @@ gyre_status __wrap_gy_overlay_create(struct gy_world *world, struct gy_overlay *
     return __real_gy_overlay_create(world, overlay_p, error);
 }
 
-/* In a world of two the survivor has nobody to tell it. */
+/* In a world of two no rank can tell the survivor. */
 static void died_early(int size, int victim)
 {
     struct rank *ranks = begin(size, EARLY, PATIENCE);
@@ -266,7 +269,8 @@ static void stand(struct rank *rank, struct gy_poller *poller, struct gy_overlay
             usleep(1000);
 }
 
-/* How it has come out of connecting, or what it heard then: the last one may still have been meeting when it was dialled, and have answered. */
+/* How it has come out of connecting, or what it heard then: the last one may still have been meeting when it was
+ * connected to, and have answered. */
 static void connected(struct rank *rank, struct gy_poller *poller, struct gy_overlay *overlay)
 {
     const struct rank *ranks = rank - rank->rank;
@@ -281,8 +285,8 @@ static void connected(struct rank *rank, struct gy_poller *poller, struct gy_ove
             gy_poller_poll(poller, GY_MILLISECOND);
 }
 
-/* The last one of a later epoch's ranks does not connect. Rank 0 waits for 2 s, names it and goes on, and so do the others, who would
- * have waited for 30 s. */
+/* The last rank of a later epoch does not connect. Rank 0 waits for 2 s, names it and goes on. So do the others,
+ * which would have waited for 30 s. */
 static void stopped(int size)
 {
     struct rank *ranks = begin(size, OWN_BODY, 0);

@@ -239,7 +239,8 @@ void ranks_reach(struct rank *rank, struct gy_poller *poller, struct gy_overlay 
             ranks_turn(rank, poller, overlay);
 }
 
-/* Below the range from which the kernel takes ports for listeners and dialers, of which there are hundreds meanwhile. */
+/* Below the range from which the kernel takes ports for listeners and initiators, of which there are hundreds
+ * meanwhile. */
 void ranks_address_tcp(char address_p[96])
 {
     static unsigned number;

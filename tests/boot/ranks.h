@@ -46,7 +46,7 @@ struct rank {
     char address[96];
     const char *secret;
     bool exchange, overlay;
-    bool together;                 /* nobody leaves before all are ready */
+    bool together;                 /* no rank leaves before all are ready */
     bool later;                    /* it takes its world for that of a later epoch */
     int again;                     /* after the first world, so many more */
     const char *setting[2];        /* name and value in the environment; processes only */
@@ -64,7 +64,7 @@ struct rank {
     uint64_t job;
     int nlocals, hosts;
     _Atomic int stage;
-    long found[8]; /* by the body, or by who wraps something */
+    long found[8]; /* by the body, or by a wrapped function */
     /* The harness's own. */
     struct ranks *ranks;
     pid_t pid;
@@ -76,7 +76,8 @@ extern _Thread_local struct rank *rank_self;
 
 /* From now on what gyre logs is lost, and what a failed CHECK says is not. */
 void ranks_hush(void);
-/* Ranks 0 .. count-1 of `size` in shared memory, with SECRET and a meeting at `address`; ends with the next ranks_make. */
+/* Ranks 0 .. count-1 of `size` in shared memory, with SECRET and a meeting at `address`; ends with the next
+ * ranks_make. */
 struct rank *ranks_make(int count, int size, const char *address);
 /* All of `size`, which meet over TCP and are in the overlay, with a body for it. */
 struct rank *ranks_watch(int size, void (*body)(struct rank *, struct gy_poller *, struct gy_overlay *));
@@ -89,10 +90,11 @@ void ranks_end(struct rank *ranks, int count);
 void ranks_run(struct rank *ranks, int count);
 /* Each of them ended with `status` and a sentence that has `words` in it. */
 void ranks_expect(const struct rank *ranks, int count, gyre_status status, const char *words);
-/* For bodies: one turn of the overlay, that tells the rank; and turns until all are as far as `stage`, as this one is now. */
+/* For bodies: one turn of the overlay, that tells the rank; and turns until all are as far as `stage`, as this one is
+ * now. */
 void ranks_turn(struct rank *rank, struct gy_poller *poller, struct gy_overlay *overlay);
 void ranks_reach(struct rank *rank, struct gy_poller *poller, struct gy_overlay *overlay, enum stage stage);
-/* "tcp://127.0.0.1:PORT" with a port that nobody has now; "file:///tmp/…" with a name that nobody has. */
+/* "tcp://127.0.0.1:PORT" with a free port; "file:///tmp/…" with the name of no file. */
 void ranks_address_tcp(char address_p[96]);
 void ranks_address_file(char address_p[96]);
 

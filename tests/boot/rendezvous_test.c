@@ -96,7 +96,7 @@ Test(rendezvous, a_signal_is_no_failure)
     cr_assert_eq(port_there(&nonce), 1003);
 }
 
-/* Whoever finds an empty file would look there until the meeting is over. */
+/* A rank that finds an empty file would read it until the bootstrap is over. */
 Test(rendezvous, a_line_that_is_not_kept_takes_no_place)
 {
     struct gy_error error = {.rank = -1, .quiet = true};

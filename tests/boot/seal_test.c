@@ -150,7 +150,8 @@ Test(seal, encryption_hides_and_the_others_do_not)
     }
 }
 
-/* Both ends replace the key with the same head; a head that is not genuine replaces nothing, and old ones are not opened any more. */
+/* Both ends replace the key with the same head; a head that is not genuine replaces nothing, and old ones are not
+ * opened any more. */
 Test(seal, keys_are_renewed)
 {
     EACH_SUITE(suite)

@@ -1,5 +1,5 @@
-/* How a connection's end is told: by the error that there was, and as an end of file only where there was one, since that
- * proves the end of a process. And what a stream holds back. */
+/* How a connection's end is told: by the error that there was, and as an end of file only where there was one, since
+ * that proves the end of a process. And what a stream holds back. */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -43,7 +43,8 @@ static void stale_file(void)
     CHECK(access(file + 7, F_OK) != 0, "%s is still there", file);
 }
 
-/* One that leads to somebody who lets everybody come and says nothing: ranks wait there, until rank 0 has its own file. */
+/* One that leads to a process that accepts every connection and sends nothing: ranks wait there, until rank 0 has
+ * its own file. */
 static void silent_file(void)
 {
     struct gy_place place = {.address.ss_family = AF_INET};
@@ -67,7 +68,7 @@ static void silent_file(void)
     close(listener);
 }
 
-/* Who is told to wait for as long as can be set does so. */
+/* A rank with the largest timeout that can be set waits that long. */
 static void patiently(const char *address)
 {
     struct rank *ranks = ranks_make(3, 3, address);
@@ -81,7 +82,7 @@ static void patiently(const char *address)
     puts("ok: ranks of endless patience");
 }
 
-/* One world after the other at the same address: whoever is quick finds rank 0 still in the one before. */
+/* One world after the other at the same address: a fast rank finds rank 0 still in the one before. */
 static void again_and_again(const char *address, bool processes)
 {
     struct rank *ranks = ranks_make(6, 6, address);

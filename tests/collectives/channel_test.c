@@ -1,5 +1,5 @@
-/* The stash of a channel: frames of any length find a place as long as their credit lasts, keep their bytes where they are
- * moved for each other's sake, and beyond it there is none. */
+/* The stash of a channel: frames of any length find a place as long as their credit lasts, keep their bytes where they
+ * are moved for each other's sake, and beyond it there is none. */
 #include <criterion/criterion.h>
 #include <string.h>
 

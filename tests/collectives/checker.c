@@ -1,4 +1,4 @@
-/* The scheduler of a symbolic run: every rank takes every iteration that it may take until nobody can go on. See
+/* The scheduler of a symbolic run: every rank takes every iteration that it may take until no rank can go on. See
  * checker.h. */
 #include "checker.h"
 
@@ -40,7 +40,7 @@ static bool has_receive_from(const struct gy_schedule *schedule, int lane, int p
     return false;
 }
 
-/* Does the send at the head of this lane meet its receive? Then both happen. */
+/* True if the send at the head of this lane meets its receive. Then both happen. */
 static bool exchange(struct run *run, int rank, int lane)
 {
     const struct gy_step *step = lane_head(run, rank, lane);

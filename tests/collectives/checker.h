@@ -15,8 +15,8 @@
  *   return          a rank's buffers are its caller's again at the end of its call, and its scratch is another call's:
  *                   that end writes over them all
  *
- * A message from one rank to another is a call in which all other ranks have no schedule. One to oneself is the two requests
- * of its rank side by side: one schedule with the lanes of both. */
+ * A message from one rank to another is a call in which all other ranks have no schedule. One to oneself is the two
+ * requests of its rank side by side: one schedule with the lanes of both. */
 #ifndef GY_TESTS_COLLECTIVES_CHECKER_H
 #define GY_TESTS_COLLECTIVES_CHECKER_H
 
@@ -25,15 +25,15 @@
 #include "expression.h"
 #include "order.h"
 
-/* How tiny vectors are exchanged instead of by their one-shot schedule: exchange k of the communicator goes through line
- * k mod `lines` of every rank, and whoever enters it has waited for everyone to enter the one before, or has not. */
+/* How tiny vectors are exchanged instead of by their one-shot schedule: exchange k of the communicator uses line k
+ * mod `lines` of every rank. A rank that enters it has waited for all ranks to enter the one before, or has not. */
 struct gy_checker_eager {
     int lines;
     bool makes_room;
 };
 
-/* Operands that others use where they are (mapped.h), a bit per rank: inputs are read instead of what would be published,
- * outputs of all_reduce are written instead of results being collected. Worlds of up to 64 ranks. */
+/* Operands that others use where they are (mapped.h), a bit per rank: inputs are read instead of what would be
+ * published, outputs of all_reduce are written instead of results being collected. Worlds of up to 64 ranks. */
 struct gy_checker_mapped {
     uint64_t input, output;
 };
@@ -41,12 +41,12 @@ struct gy_checker_mapped {
 /* Broken on purpose: the check of the check. */
 enum gy_checker_flaw {
     GY_CHECKER_SOUND,
-    GY_CHECKER_NO_LAST_WAIT,   /* who offers operands returns when its own lanes are done */
+    GY_CHECKER_NO_LAST_WAIT,   /* a rank that exposes operands returns when its own lanes are done */
     GY_CHECKER_WAIT_ONE_SHORT, /* it waits for everyone's last iteration but one */
     GY_CHECKER_WAIT_NOT_FOR,   /* it does not wait for one that reads */
     GY_CHECKER_EXPOSED,        /* all_to_all in place offers what it overwrites */
     GY_CHECKER_NOT_ARRIVED,    /* a block is taken whole whether its rank has arrived or not */
-    GY_CHECKER_NO_READERS,     /* where anything is offered, nobody waits for the readers of a slot */
+    GY_CHECKER_NO_READERS,     /* where any operand is exposed, no rank waits for the readers of a slot */
     GY_CHECKER_SENDS_FORGOTTEN /* a rank returns before what it has sent is known to have been read */
 };
 
@@ -71,8 +71,8 @@ struct gy_checker_report {
     int depth;             /* messages one after another on the longest path */
 };
 
-/* False: the schedules are wrong, and report_p->text says why. `order_p` (or NULL) receives what happened before what, and
- * the dataflow: gy_order_close it. `expression_p` (or NULL) receives the first call's values: free it. */
+/* False: the schedules are wrong, and report_p->text says why. `order_p` (or NULL) receives what happened before what,
+ * and the dataflow: gy_order_close it. `expression_p` (or NULL) receives the first call's values: free it. */
 bool gy_checker_run(int size, const struct gy_checker_call *calls, int ncalls, struct gy_checker_report *report_p,
                     struct gy_order *order_p, struct gy_expression *expression_p);
 
@@ -84,8 +84,8 @@ bool gy_checker_formula(const struct gy_schedule_shape *shape, size_t total, con
 bool gy_checker_by_rank(enum gy_collective collective);
 
 /* Builds the schedules of a shape for every rank (shape.rank is ignored); NULL when out of memory. Point to point: rank
- * root + 1 sends to rank `root`, or receives from it, and rank `root` does the opposite; the others' schedules are NULL. In a
- * world of one rank it does both. */
+ * root + 1 sends to rank `root`, or receives from it, and rank `root` does the opposite; the others' schedules are
+ * NULL. In a world of one rank it does both. */
 struct gy_schedule **gy_checker_schedules(const struct gy_schedule_shape *shape);
 /* Rank `rank` sends to itself; the others' schedules are NULL. */
 struct gy_schedule **gy_checker_schedules_to_self(int size, int rank);

@@ -1,5 +1,5 @@
-/* Uniform ends without the links that they need, as where there was no memory for one: the operation waits, for the world, which
- * has been told, is about to end. */
+/* Uniform ends without the links that they need, as where there was no memory for one: the operation waits, for the
+ * world, which has been told, is about to end. */
 #include <criterion/criterion.h>
 
 #include "collectives/lifecycle/uniform_completion.h"

@@ -1,5 +1,5 @@
-/* Which ranks of a host are on one core (collectives/engine/core_affinity.h), and how long who waits for one of them looks before others go first
- * (collectives/engine/spin.h). */
+/* Which ranks of a host share a core (collectives/engine/core_affinity.h), and how long a rank that waits for one of
+ * them polls before it yields (collectives/engine/spin.h). */
 #include <criterion/criterion.h>
 #include <sched.h>
 

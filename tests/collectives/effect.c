@@ -41,7 +41,7 @@ static struct gy_cell *cell_at(struct run *run, const struct iteration *it, enum
     return scratch_cell(run, it, it->step->slot0 + it->step->slot_stride * it->round_in_step, base, e);
 }
 
-/* Does the rank offer it in this iteration's call? */
+/* True if the rank exposes it in this iteration's call. */
 static bool offers(const struct run *run, const struct iteration *it, int rank, enum gy_space space)
 {
     return mapped_offers(run, run->rank[it->rank].call, rank, space);
@@ -266,7 +266,8 @@ static bool gather(struct run *run, const struct iteration *it)
     return true;
 }
 
-/* What the iteration takes of block `block`, which comes from rank `from`: its tile, or all of it with the first one. */
+/* What the iteration takes of block `block`, which comes from rank `from`: its tile, or all of it with the first
+ * one. */
 static size_t taken(const struct run *run, const struct iteration *it, int from, int block, size_t *start_p)
 {
     const struct gy_checker_call *call = &run->calls[run->rank[it->rank].call];
@@ -415,7 +416,7 @@ void memory_begin(struct run *run, int r)
     rank->scratch = gy_cells_new((size_t)schedule->scratch_slots * rank->scratch_length, place + 2);
 }
 
-/* Does `value` satisfy the definition for element e? */
+/* True if `value` satisfies the definition for element e. */
 static bool right_value(const struct run *run, const struct gy_schedule *schedule, const struct gy_checker_call *call,
                         size_t e, int32_t value)
 {

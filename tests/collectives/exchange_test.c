@@ -1,4 +1,5 @@
-/* What short exchanges ask for before they need it (collectives/shm/eager.h): hints, which no result shows. And who waits for whom. */
+/* What eager exchanges prefetch before they need it (collectives/shm/eager.h): hints, which do not change results.
+ * And which ranks wait for which. */
 #include <criterion/criterion.h>
 
 #include <setjmp.h>
@@ -159,7 +160,8 @@ static void on_fault(int number)
     siglongjmp(back, 1);
 }
 
-/* Does taking write to what others have shown? By a handler, since a sanitizer has one of its own, which ends the process. */
+/* Tests whether consuming writes to what others have published. By a handler, since a sanitizer has one of its own,
+ * which ends the process. */
 static bool writes(enum gy_collective collective)
 {
     const struct sigaction ours = {.sa_handler = on_fault};
@@ -175,7 +177,7 @@ static bool writes(enum gy_collective collective)
     return faulted;
 }
 
-/* What others read as well is not claimed, and what nobody else reads is. */
+/* A line that other ranks read as well is not write-prefetched, and a line that no other rank reads is. */
 Test(exchange, what_nobody_else_reads_is_claimed)
 {
     cr_expect(!writes(GY_ALL_REDUCE));
@@ -186,8 +188,8 @@ Test(exchange, what_nobody_else_reads_is_claimed)
     cr_expect(writes(GY_SCATTER_FROM));
 }
 
-/* Where the processor gains by claims two ranks with cores of their own claim what is up to 4 KiB, if a rank reads 2 KiB of it, and the
- * clock is asked beyond; otherwise it is from 4 KiB on. */
+/* Where the processor gains by claims two ranks with cores of their own claim what is up to 4 KiB, if a rank reads 2
+ * KiB of it, and the clock is asked beyond; otherwise it is from 4 KiB on. */
 Test(exchange, what_is_known_to_be_best_is_not_asked)
 {
     static struct gy_context ctx;
@@ -208,7 +210,7 @@ Test(exchange, what_is_known_to_be_best_is_not_asked)
             }
 }
 
-/* Who reads one has the processor fetch what lies behind it in its page. */
+/* A reader of one line has the processor prefetch what lies behind it in its page. */
 Test(exchange, between_two_places_lies_a_page)
 {
     static const size_t bytes[] = {GY_REGION_INLINE + 1, GY_REGION_SHORT, GY_REGION_SHORT + 1, GY_REGION_VECTOR};

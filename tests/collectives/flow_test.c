@@ -1,5 +1,6 @@
-/* Who needs no grant, and how much is granted at once. Grants that come when nobody sends: one for a step that is still to come is kept until then, once; a repeated one for a step
- * that is over is not, since nobody would ever take it out of the channel's few places. */
+/* Which messages need no grant, and how much is granted at once. Grants that come without a send in progress: one
+ * for a step that is still to come is kept until then, once. A repeated grant for a step that is over is not kept,
+ * since it would stay in one of the channel's few places for ever. */
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <string.h>
@@ -83,7 +84,8 @@ Test(flow, grants_are_kept_for_steps_to_come_alone, .timeout = 20)
     }
 }
 
-/* A step that is no longer than the transport's eager frames needs no grant, whether it is one frame or several tiles. */
+/* A step that is no longer than the transport's eager frames needs no grant, whether it is one frame or several
+ * tiles. */
 Test(flow, short_steps_need_no_grant_in_tiles_either, .timeout = 20)
 {
     static const struct gy_transport_ops ops = {.eager = 32768};
@@ -150,7 +152,8 @@ static int64_t round_trip(const struct gy_link *link)
     return trip;
 }
 
-/* A vector of 64 tiles of 32 KiB, from a peer that the way takes so long to: what is granted at once, and again after `came`. */
+/* A vector of 64 tiles of 32 KiB, from a peer that the way takes so long to: what is granted at once, and again after
+ * `came`. */
 static void expect_grants(int l, int64_t way, uint64_t first, uint64_t came, uint64_t then)
 {
     struct gy_lane_state *lane = &request.lane[l];
@@ -171,8 +174,8 @@ static void expect_grants(int l, int64_t way, uint64_t first, uint64_t came, uin
     cr_expect_eq(allowed, then, "%" PRId64 " ns: then %" PRIu64, way, allowed);
 }
 
-/* Whoever sends to two peers over one wire cannot share it evenly where all of a vector stands in a socket: so over a wire two
- * messages are granted, and what fills the way at 10 Gbit/s. */
+/* A sender to two peers over one wire cannot share it evenly if all of a vector is in one socket. So over a wire two
+ * messages are granted, and the bytes in flight at 10 Gbit/s. */
 Test(flow, no_more_is_granted_over_a_wire_than_fills_it, .timeout = 20)
 {
     static struct gy_member members[RANKS];

@@ -44,8 +44,8 @@ static bool views_hold(struct run *run, int rank, const struct gy_schedule *sche
     return true;
 }
 
-/* The slices that share a slot decide how long a tile is: everyone must know the same, and whoever publishes all slices
- * have room for them. */
+/* The slices that share a slot decide how long a tile is: all ranks must know the same, and a rank that publishes
+ * all slices must have room for them. */
 static bool slots_hold(struct run *run, int rank, const struct gy_schedule *schedule)
 {
     const struct gy_schedule *first = run->calls[run->rank[rank].call].schedules[0];
@@ -60,7 +60,7 @@ static bool slots_hold(struct run *run, int rank, const struct gy_schedule *sche
     return true;
 }
 
-/* Do two lanes send to the same peer on one channel? Then what arrives has no order. */
+/* True if two lanes send to the same peer on one channel. Then arrivals have no order. */
 static bool sends_alike(const struct gy_schedule *schedule, int lane, int other, const struct gy_step *step)
 {
     const struct gy_lane *that = &schedule->lane[other];

@@ -43,7 +43,8 @@ static struct cost halving_doubling(const struct gy_schedule_shape *shape, size_
 }
 
 /* Groups of 2^b ranks by the bits of n. What moves towards the first group is a vector less than there are ranks. A
- * group is ready when it has halved (b) and the next group's fold has come (one more); then each direction once more. */
+ * group is ready when it has halved (b) and the next group's fold has come (one more); then each direction once
+ * more. */
 static struct cost canonical(const struct gy_schedule_shape *shape, size_t total, const size_t *starts)
 {
     int n = shape->size, bits = floor_log2(n), pieces = 1 << bits, ready = 0, place = 0, depth = 0;
@@ -78,7 +79,7 @@ static struct cost canonical(const struct gy_schedule_shape *shape, size_t total
     return (struct cost){moved, 0, 0, ready + leaves};
 }
 
-/* Through windows nobody publishes what only itself would read. */
+/* Over slots no rank publishes what only itself would read. */
 static struct cost direct(const struct gy_schedule_shape *shape, size_t total, const size_t *starts)
 {
     size_t n = (size_t)shape->size, others = n - 1, sums = shape->algorithm == GY_SHM_ONE_SHOT;
@@ -97,8 +98,8 @@ static struct cost direct(const struct gy_schedule_shape *shape, size_t total, c
     }
 }
 
-/* Messages one after another in the binomial tree of ranks [lo, lo + n); the elements that the roots of its parts send, in
- * blocks of one rank. */
+/* Messages one after another in the binomial tree of ranks [lo, lo + n); the elements that the roots of its parts send,
+ * in blocks of one rank. */
 static int binomial_depth(int lo, int n, int root, size_t *blocks_p)
 {
     if (n == 1)
@@ -121,7 +122,8 @@ static struct cost binomial(const struct gy_schedule_shape *shape, size_t total)
     return (struct cost){whole ? (n - 1) * total : blocks * (total / n), 0, 0, depth};
 }
 
-/* In each group of 2^b ranks everyone sends b vectors; those of the next group send one to everyone of it, and get one. */
+/* In each group of 2^b ranks everyone sends b vectors; those of the next group send one to everyone of it, and get
+ * one. */
 static struct cost recursive_doubling(int n, size_t total)
 {
     size_t vectors = 0, behind = 0;
@@ -194,9 +196,9 @@ static struct groups look_at(const struct gy_schedule_shape *shape)
     return groups;
 }
 
-/* L slices, G groups, whatever happens outside moves G − 1 vectors between groups in each direction. Inside, everyone but one
- * of a group sends each element once to be reduced, and gets it once. Ranks that own no slice get, or give, their block
- * through an owner; a root that is given all the slices but its own one. */
+/* L slices, G groups, whatever happens outside moves G − 1 vectors between groups in each direction. Inside, everyone
+ * but one of a group sends each element once to be reduced, and gets it once. Ranks that own no slice get, or give,
+ * their block through an owner; a root that is given all the slices but its own one. */
 static struct grouped_cost hierarchical(const struct gy_schedule_shape *shape, size_t total)
 {
     struct groups groups = look_at(shape);

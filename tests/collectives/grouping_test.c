@@ -84,7 +84,8 @@ Test(grouping, more_ranks_than_cores)
     }
 }
 
-/* Loops are found: the steps do not grow with what a group moves, but with its members and, where there are few, groups. */
+/* Loops are found: the steps do not grow with what a group moves, but with its members and, where there are few,
+ * groups. */
 Test(grouping, schedules_of_large_worlds_are_small)
 {
     enum { SIZE = 512 };

@@ -1,16 +1,17 @@
-/* Operands that others use in place (collectives/shm/zero_copy.h), as a protocol of its own, since no step of a schedule knows of it:
+/* Operands that others use in place (collectives/shm/zero_copy.h), as a protocol of its own, since no step of a
+ * schedule knows of it:
  *
  *   offers    instead of publishing, a rank has its input read where it is, by gather, collect and exchange. What a
- *             one-shot schedule publishes is too small, but for a broadcast's and a reduction's to a root, whose own operand nobody
- *             reads; and an all_to_all in place would overwrite what is still to be read.
- *             Into an output of all_reduce the others gather their slices, and its owner collects nothing; who does not
- *             offer its own collects from it instead of from results
- *   waits     for the readers of a slot, unless it will not write it; and where blocks are only moved, for no counter of a rank
- *             that offers, but for its arrival, and then reads all of its block (collectives/shm/block_pull.h), unless what the rank
- *             writes is what others have still to get from it
- *   returns   when everyone has counted its last iteration in every window lane
+ *             one-shot schedule publishes is too small, but for a broadcast's and a reduction's to a root, whose own
+ *             operand is not read; and an all_to_all in place would overwrite what is still to be read. Into an
+ *             output of all_reduce the others gather their slices, and its owner collects nothing; a rank that does
+ *             not expose its own collects from it instead of from results
+ *   waits     for the readers of a slot, unless it will not write it; and where blocks are only moved, for no counter
+ *             of a rank that exposes its input, but for its arrival. Then it reads all of the block
+ *             (collectives/shm/block_pull.h), unless the rank writes what others still have to read from it
+ *   returns   when all ranks have counted its last iteration in every lane over slots
  *
- * At its return a rank's buffers are written over (memory_return), so that whoever reads them later, or not surely
+ * At its return a rank's buffers are written over (memory_return), so a later read, or one that is not surely
  * earlier, is a race. */
 #include "run.h"
 
@@ -23,7 +24,7 @@ bool mapped_offers(const struct run *run, int number, int rank, enum gy_space sp
     enum gy_collective collective = schedule->shape.collective;
     if (schedule->side_by_side == 0 && !gy_has_root(collective))
         return false;
-    if (schedule->one_shot && collective == GY_REDUCE_TO && rank == schedule->shape.root) /* nobody reads it */
+    if (schedule->one_shot && collective == GY_REDUCE_TO && rank == schedule->shape.root) /* no rank reads it */
         return false;
     bool exposed = collective == GY_ALL_TO_ALL && call->in_place && call->flaw != GY_CHECKER_EXPOSED;
     if (space == GY_INPUT)
@@ -71,7 +72,7 @@ bool mapped_arrived(struct run *run, int rank, int from, int event)
     return true;
 }
 
-/* With its flaw: somebody who reads what the rank offers. */
+/* With its flaw: a rank that reads what the rank exposes. */
 static int forgotten(const struct run *run, int rank)
 {
     const struct gy_schedule_shape *shape = &schedule_of(run, rank)->shape;

@@ -1,12 +1,12 @@
-/* Happens-before by vector clocks, and memory whose cells know who touched them last.
+/* Happens-before by vector clocks, and memory whose cells know their last accesses.
  *
- * An *event* is one iteration of one lane (or the start or end of a call). Events of one *chain* (a lane of a rank) are
- * ordered. The clock of an event holds, per chain, how many of its events come before. Two accesses of a cell conflict
- * when one writes; a conflict without order is a race. The run is one linear extension of the order, so that it is
- * enough to compare each access with the last write and the reads since.
+ * An *event* is one iteration of one lane (or the start or end of a call). Events of one *chain* (a lane of a rank)
+ * are ordered. The clock of an event holds, per chain, how many of its events come before. Two accesses of a cell
+ * conflict when one writes; a conflict without order is a race. The run is one linear extension of the order, so
+ * that it is enough to compare each access with the last write and the reads since.
  *
- * The *dataflow* is the multiset of (chain, cell, contents) of the writes that change a cell and whose contents somebody
- * reads before they are overwritten. Two runs with the same dataflow, one of them ordered at least as strongly as the
+ * The *dataflow* is the multiset of (chain, cell, contents) of the writes that change a cell and whose contents are
+ * read before they are overwritten. Two runs with the same dataflow, one of them ordered at least as strongly as the
  * other, do the same. */
 #ifndef GY_TESTS_COLLECTIVES_ORDER_H
 #define GY_TESTS_COLLECTIVES_ORDER_H
@@ -45,8 +45,8 @@ void gy_order_open(struct gy_order *order, int chains);
 void gy_order_close(struct gy_order *order);
 int gy_order_event(struct gy_order *order, int chain, int call);    /* after the last event of the chain */
 void gy_order_after(struct gy_order *order, int event, int before); /* before any access of `event` */
-/* Has `more` every event of `less` (by chain, call, and number in the call), each after all that it is after in `less`?
- * Events that `less` has not, do not matter. */
+/* True if `more` has every event of `less` (by chain, call, and number in the call), each after all that it is after
+ * in `less`. Events that `less` does not have do not matter. */
 bool gy_order_contains(const struct gy_order *more, const struct gy_order *less);
 
 /* `place` tells memories apart. */

@@ -1,11 +1,11 @@
-/* What both ends of a message must come to, each for itself, from the schedule, the lengths and the tile: of every schedule over links, in
- * vectors below, at and above what decides, and in tiles shorter and longer than that.
+/* What both ends of a message must decide alike, each for itself, from the schedule, the lengths and the tile: of
+ * every schedule over links, in vectors below, at and above what decides, and in tiles shorter and longer than that.
  *
- *   alike    the k-th round that a rank sends to another waits for grants if, and only if, the k-th that is received from it gives
- *            them, and both have as many tiles: who waits for a grant that nobody gives hangs
- *   landing  what is reduced when it has been granted has a place, as long as the longest piece; and where a lane has a place, it is
- *            long enough for all that the lane reduces, since what needs no grant goes there, too
- */
+ *   alike     the k-th round that a rank sends to another waits for grants if, and only if, the k-th that is received
+ *             from it gives them, and both have as many tiles: a rank that waits for a grant that is never given
+ *             hangs
+ *   landing   what is reduced after a grant has a place, as long as the longest piece; and where a lane has a place, it
+ *             is long enough for all that the lane reduces, since what needs no grant goes there, too */
 #include <criterion/criterion.h>
 #include <stdio.h>
 
@@ -113,7 +113,8 @@ static void check_call(struct gy_schedule **schedules, int size, size_t tile, co
     }
 }
 
-/* Blocks of all lengths up to `most`, of which each rank knows its own in an all_to_all and all know all in the others. */
+/* Blocks of all lengths up to `most`, of which each rank knows its own in an all_to_all and all know all in the
+ * others. */
 static void lay_out_uneven(const struct gy_schedule *schedule, size_t most, size_t starts[2][LARGEST + 1])
 {
     int rank = schedule->shape.rank;

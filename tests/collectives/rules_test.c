@@ -1,6 +1,7 @@
-/* The number of what ranks come to alike without a word (core/rules.h), made from the library: of all schedules of some sizes and groups, as far as
- * another rank sees what they do; of the tiles of vectors; of what leaves without a grant, and how much of it; of what is said and written
- * over RDMA; of who waits for whom in direct exchanges, and how far ahead of others. */
+/* The hash of what ranks decide alike without messages (core/rules.h), made from the library. It covers all
+ * schedules of some sizes and groups, as far as another rank sees what they do; the tiles of vectors; what is sent
+ * without a grant, and how much of it; what is sent and written over RDMA; and which rank waits for which in eager
+ * exchanges, and how far ahead of others. */
 #include <criterion/criterion.h>
 
 #include "bootstrap/world.h"
@@ -59,7 +60,7 @@ static void add_eager(struct gy_schedule *schedule, int lane, const struct gy_st
     }
 }
 
-/* Needs of the own lanes are not told: who is ready later is waited for. */
+/* Needs of the own lanes are not covered: a rank that is ready later is waited for. */
 static void add_step(struct gy_schedule *schedule, int lane, const struct gy_step *step)
 {
     ADD_ALL(step->kind, step->peer, step->rounds, step->range.lo, step->range.stride, step->range.width, step->src,

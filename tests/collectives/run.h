@@ -77,14 +77,14 @@ size_t piece_of(const struct run *run, const struct iteration *it, int block, in
 size_t tiles_of(const struct gy_checker_call *call, const struct gy_schedule *schedule, const struct gy_step *step);
 const struct gy_schedule *schedule_of(const struct run *run, int rank);
 int chain_of(const struct run *run, int rank, int lane);
-/* A lane goes on to its next message while the one before is still being read, if that goes to another rank: nothing but
- * its receiver, or a need, knows that it has been. Worlds of up to GY_RUN_SENDS_WORLD ranks are checked so. Each lane has so
- * many chains for that: what two lanes send has no order. */
+/* A lane goes on to its next message while the one before is still being read, if that goes to another rank: nothing
+ * but its receiver, or a need, knows that it has been. Worlds of up to GY_RUN_SENDS_WORLD ranks are checked so. Each
+ * lane has so many chains for that: what two lanes send has no order. */
 #define GY_RUN_SENDS 4
 #define GY_RUN_SENDS_WORLD 16
 /* The step at which the lane stands; NULL at its end. */
 const struct gy_step *lane_head(const struct run *run, int rank, int lane);
-/* Are all needs of the lane's iteration met? With `event` >= 0, orders that event after them. */
+/* True if all needs of the lane's iteration are met. With `event` >= 0, orders that event after them. */
 bool needs_met(struct run *run, int rank, int lane, int event);
 struct iteration iteration_begin(struct run *run, int rank, int lane);
 void iteration_end(struct run *run, const struct iteration *it);
@@ -95,15 +95,15 @@ bool tiny_advance(struct run *run, int rank, bool *done_p);
 
 /* mapped.c: operands that others use in place. Does the rank offer its input, or its output, in the call? */
 bool mapped_offers(const struct run *run, int call, int rank, enum gy_space space);
-/* Does the rank write its result slots in the gather? Does it leave the slots of the step alone, so that their readers are
- * nothing to it? */
+/* mapped_keeps: true if the rank writes its result slots in the gather. mapped_idle: true if it does not write the
+ * slots of the step, so that it need not wait for their readers. */
 bool mapped_keeps(const struct run *run, int rank, const struct gy_step *gather);
 bool mapped_idle(const struct run *run, int rank, const struct gy_step *step);
-/* Does the rank take the block of rank `from` whole, when that has arrived? Has it? With `event` >= 0, orders that event
- * after the arrival. */
+/* mapped_whole: true if the rank reads the block of rank `from` in one piece, when that rank has arrived.
+ * mapped_arrived: true if it has. With `event` >= 0, orders that event after the arrival. */
 bool mapped_whole(const struct run *run, int rank, const struct gy_step *step, int from);
 bool mapped_arrived(struct run *run, int rank, int from, int event);
-/* Has everyone done what the rank's return has to wait for? With `event` >= 0, orders that event after it. */
+/* True if all ranks have done what the rank's return has to wait for. With `event` >= 0, orders that event after it. */
 bool mapped_quiet(struct run *run, int rank, int event);
 
 /* form.c: what a schedule must hold before anything runs; and the blocks that a space covers, by the definition of the

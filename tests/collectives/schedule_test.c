@@ -1,5 +1,5 @@
-/* Every schedule of every collective for every world size from 1 to 130, or to GYRE_TEST_LARGEST, through the checker and
- * against the formulas. */
+/* Every schedule of every collective for every world size from 1 to 130, or to GYRE_TEST_LARGEST, through the checker
+ * and against the formulas. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,7 +49,7 @@ static void check(const struct gy_schedule_shape *shape, size_t total, size_t ti
     gy_checker_schedules_free(schedules, shape->size);
 }
 
-/* Is it to give the canonical tree? Windows do where the call asks for it, the others always. */
+/* True if it is to give the canonical tree. Schedules over slots do where the call asks for it, the others always. */
 static bool keeps_canonical(const struct gy_schedule_shape *shape)
 {
     return gy_algorithm_keeps(shape->collective, shape->algorithm, GY_ORDER_CANONICAL);
@@ -170,8 +170,8 @@ Test(schedule, pairwise)
     check_algorithm(GY_PAIRWISE);
 }
 
-/* In a step of everyone with everyone no two send to one rank, nor receive from one: it would have the link of one of them
- * stand still, and cost a step more. */
+/* In a step of everyone with everyone no two send to one rank, nor receive from one: it would have the link of one of
+ * them stand still, and cost a step more. */
 static void check_steps_apart(struct gy_schedule *const *schedules, int size, int lane)
 {
     for (int32_t i = 0; i < schedules[0]->lane[lane].count; i++) {
@@ -204,7 +204,8 @@ Test(schedule, pairwise_keeps_every_link_busy)
     }
 }
 
-/* Two steps under way keep a link busy between blocks; where there are no more than two they would be all of them at once. */
+/* Two steps under way keep a link busy between blocks; where there are no more than two they would be all of them at
+ * once. */
 Test(schedule, pairwise_never_sends_to_everybody_at_once)
 {
     for (int size = 3; size <= 5; size++) {
@@ -241,7 +242,8 @@ Test(schedule, double_tree)
     check_algorithm(GY_DOUBLE_TREE);
 }
 
-/* Every way to cut ranks into groups that is of a kind of its own; false: there is none of that number for this size. */
+/* Every way to cut ranks into groups that is of a kind of its own; false: there is none of that number for this
+ * size. */
 static bool group_ranks(int number, int size, int *groups)
 {
     uint32_t state = (uint32_t)(size * 31 + number);
@@ -362,7 +364,8 @@ static void check_owners(const struct gy_schedule_shape *shape, int owners)
     gy_checker_schedules_free(schedules, shape->size);
 }
 
-/* Both ends of a swap over a link allow the other one to send before they send: a grant behind a payload waits for all of it. */
+/* Both ends of a swap over a link allow the other one to send before they send: a grant behind a payload waits for all
+ * of it. */
 Test(schedule, owners_may_receive_before_they_send)
 {
     static const enum gy_collective collectives[] = {GY_ALL_REDUCE, GY_REDUCE_SCATTER};

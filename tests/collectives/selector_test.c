@@ -14,7 +14,8 @@ static enum gy_algorithm choice(const struct gyre_comm *comm, enum gy_collective
     return algorithm;
 }
 
-/* Of two cores one can do no more than the root does while the other ranks show what they have; of more several can help it. */
+/* Of two cores one can do no more than the root does while the other ranks show what they have; of more several can
+ * help it. */
 Test(selector, a_root_reduces_by_itself_on_two_cores)
 {
     static struct gy_context ctx;
@@ -34,8 +35,9 @@ Test(selector, a_root_reduces_by_itself_on_two_cores)
             }
 }
 
-/* Blocks of a few bytes of pairs that are on one host: halving and doubling folds what is no power of two inside hosts, so that it
- * sends less between them than Bruck's algorithm, in as many rounds; not where a pair is on two hosts, and not what is longer. */
+/* Blocks of a few bytes of pairs that are on one host: halving and doubling folds what is no power of two inside hosts,
+ * so that it sends less between them than Bruck's algorithm, in as many rounds; not where a pair is on two hosts, and
+ * not what is longer. */
 Test(selector, short_blocks_are_folded_inside_hosts)
 {
     static struct gy_context ctx;
@@ -59,8 +61,8 @@ Test(selector, short_blocks_are_folded_inside_hosts)
             }
 }
 
-/* A described cluster has a core for each rank: by its formula help with a reduction always pays over shared memory, where ranks
- * that share cores were measured to lose by it. */
+/* A described cluster has a core for each rank: by its formula help with a reduction always pays over shared memory,
+ * where ranks that share cores were measured to lose by it. */
 Test(selector, what_is_described_has_cores_of_its_own)
 {
     static struct gy_context ctx;

@@ -1,7 +1,7 @@
-/* Sequences of collectives on one communicator, through the checker: any mixture of kinds, algorithms, roots, lengths
- * and tile counts, over links (as rendezvous), over windows, whose slots and counters live on from call to call, and over
- * the lines of tiny vectors, which live on by parity; with operands that are published and ones that are read in place,
- * and with messages to other ranks and to oneself. */
+/* Sequences of collectives on one communicator, through the checker: any mixture of kinds, algorithms, roots,
+ * lengths and tile counts. Over links (as rendezvous), over slots, whose counters live on from call to call, and
+ * over the lines of tiny vectors, which live on by parity. With operands that are published and ones that are read
+ * in place, and with messages to other ranks and to oneself. */
 #include <criterion/criterion.h>
 
 #include "checker.h"
@@ -23,7 +23,7 @@ struct mixture {
     const struct gy_checker_eager *tiny; /* for half of what can be tiny, or NULL */
     bool mapped;                         /* some ranks' operands are read in place */
     enum gy_checker_flaw flaw;
-    bool for_root_alone; /* broken on purpose: who publishes for a root asks only it about its slots */
+    bool for_root_alone; /* broken on purpose: a rank that publishes for a root asks only it about its slots */
 };
 
 /* Groups that the calls of a sequence may have, if their algorithm looks at them. */
@@ -164,8 +164,8 @@ Test(sequence, asking_the_root_alone_about_a_slot_is_rejected)
     cr_expect_gt(rejected((struct mixture){.windows = true, .for_root_alone = true}), 10);
 }
 
-/* Memory that is used in place is its caller's again too early, or is written while it is read, or read before it is there; a slot
- * is written while it is read. */
+/* Memory that is used in place is its caller's again too early, or is written while it is read, or read before it is
+ * there; a slot is written while it is read. */
 Test(sequence, operands_that_go_back_too_early_are_rejected)
 {
     static const enum gy_checker_flaw flaws[] = {GY_CHECKER_NO_LAST_WAIT, GY_CHECKER_WAIT_ONE_SHORT,

@@ -1,12 +1,13 @@
-/* The exchange of tiny vectors: no schedule runs, so that its protocol is stated here and proved like one.
+/* The exchange of tiny vectors: no schedule runs, so its protocol is stated here and proved like one.
  *
- *   enter k    a rank writes its vector to its line k mod lines, and says k, when everyone has said k - 1
- *   leave k    when those of whom it takes something have said k, it reads their lines: in a barrier everyone, of a broadcast
- *              the root, in a reduction to a root nobody but the root
+ *   enter k    a rank writes its vector to its line k mod lines, and publishes k, when all ranks have published k − 1
+ *   leave k    when the ranks from which it consumes have published k, it reads their lines: in a barrier those of all
+ *              ranks, of a broadcast the root's; in a reduction to a root only the root reads
  *
- * With two lines, who writes line k mod 2 again, to enter k + 2, has heard everyone say k + 1, so everyone has left k: no line is
- * written while it is read. With one line, or a root that enters without having heard of the others, this is false, and the vector
- * clocks must say so. The library says and hears up to four at once, with as many lines: tests/models/exchange.pml. */
+ * With two lines, a rank that writes line k mod 2 again, to enter k + 2, has seen all ranks publish k + 1. So all
+ * ranks have left k: no line is written while it is read. With one line, or a root that enters without waiting for
+ * the others, this is false, and the vector clocks must find it. The library publishes up to four at once, with as
+ * many lines: tests/models/exchange.pml. */
 #include "run.h"
 
 static bool gives(const struct gy_schedule *schedule)
@@ -67,7 +68,7 @@ static bool take(struct run *run, const struct iteration *it, const struct gy_ch
     return effect_store(run, it, &state->output[e], e, sum);
 }
 
-/* Whom does a rank wait for before it leaves? */
+/* The ranks for which a rank waits before it leaves. */
 static bool waits_for(const struct gy_schedule *schedule, int rank)
 {
     switch (schedule->shape.collective) {
@@ -77,7 +78,7 @@ static bool waits_for(const struct gy_schedule *schedule, int rank)
     }
 }
 
-/* Has everyone said the exchange before this one? */
+/* True if all ranks have published the exchange before this one. */
 static bool has_room(const struct run *run, int rank, const struct gy_checker_call *call)
 {
     int exchange = run->rank[rank].exchanged;

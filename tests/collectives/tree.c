@@ -11,10 +11,11 @@
  *   double_tree       of each half of the vector: (x_top · T(below)) · T(above), in an in-order tree of positions; for
  *                     a root: x_root · T(the others)
  *   canonical, recursive_doubling, binomial
- *                     C(x0 ... x_{n−1}) = C(first h) · C(the rest), h the largest power of two below n; every element alike
- *   hierarchical      one of these over the groups: ring (chain), halving_doubling or double_tree, where the operand of a
- *                     group is ((x_s · x_{s+1}) · x_{s+2}) · ... over its members, in the circle from member s on; s is the
- *                     slice of the element: the vector is cut into as many as the smallest group has members. Of
+ *                     C(x0 ... x_{n−1}) = C(first h) · C(the rest), h the largest power of two below n; every element
+ *                     alike
+ *   hierarchical      one of these over the groups: ring (chain), halving_doubling or double_tree, where the operand of
+ *                     a group is ((x_s · x_{s+1}) · x_{s+2}) · ... over its members, in the circle from member s on; s
+ *                     is the slice of the element: the vector is cut into as many as the smallest group has members. Of
  *                     reduce_scatter the slice of a block is its rank's place in its group, modulo that number
  *   reduce            binary_tree: v counts from the root: x_v is rank (root + v) mod N's
  *   all_gather        the leaf of the block's rank, and so for gather; broadcast and scatter: the leaf of the root; a

@@ -1,4 +1,5 @@
-/* The choice by cost: what is cheap on which cluster, the same again from the cache, and nothing where nothing is known. */
+/* The choice by cost: what is cheap on which cluster, the same again from the cache, and nothing where nothing is
+ * known. */
 #include <criterion/criterion.h>
 #include <math.h>
 
@@ -55,8 +56,8 @@ static double cost_of(const struct gy_cluster *cluster, int algorithm, int ranks
     return gy_schedule_exists(GY_ALL_REDUCE, it.algorithm, ranks) ? gy_cost(&it) : -1;
 }
 
-/* What is taken instead of another one costs least of all whose cost is known, in every class of sizes; and what stays costs little
- * more than that, or its cost is not known. */
+/* What is taken instead of another one costs least of all whose cost is known, in every class of sizes; and what stays
+ * costs little more than that, or its cost is not known. */
 static void check_class(const struct gy_cluster *cluster, struct gy_tuned *tuned, size_t bytes)
 {
     double least = -1;
@@ -96,8 +97,8 @@ static double least_bytes(enum gy_collective collective, int hosts, double bytes
     }
 }
 
-/* A burst is for free once, however many hops and trees there are, and never costs anything; and what a link has to carry beyond it is
- * never for free, not where every vector is one tile either. */
+/* A burst is for free once, however many hops and trees there are, and never costs anything; and what a link has to
+ * carry beyond it is never for free, not where every vector is one tile either. */
 static void check_bursts(struct gy_cost_case it)
 {
     struct gy_cluster cluster = *it.cluster;
@@ -138,9 +139,9 @@ Test(tuned, no_cost_is_below_what_the_links_take, .timeout = 60)
                     }
 }
 
-/* The ranks of two trees share their links between two children, and the root its own between both trees. Four hosts around shapers
- * that let 32 KiB pass at once took 3.1, 15.9 and 31 ms for broadcasts of 64, 256 and 512 KiB by two trees where a chain took 1.9,
- * 11.0 and 22. */
+/* The ranks of two trees share their links between two children, and the root its own between both trees. Four hosts
+ * around shapers that pass 32 KiB at once took 3.1, 15.9 and 31 ms for broadcasts of 64, 256 and 512 KiB by two
+ * trees. A chain took 1.9, 11.0 and 22. */
 Test(tuned, two_trees_cost_more_than_a_short_chain_over_slow_links)
 {
     struct gy_cluster cluster = gy_cluster_default();
@@ -161,8 +162,9 @@ Test(tuned, two_trees_cost_more_than_a_short_chain_over_slow_links)
             }
 }
 
-/* Several ranks on each host: over slow links no byte shall cross more often than once per host, and a short vector goes the
- * way with the fewest messages. Alone on their hosts ranks gain nothing by it, and the same cost is no reason to change. */
+/* Several ranks on each host: over slow links no byte shall cross more often than once per host, and a short vector
+ * goes the way with the fewest messages. Alone on their hosts ranks gain nothing by it, and the same cost is no reason
+ * to change. */
 Test(tuned, hierarchies_where_links_are_slow)
 {
     struct gy_cluster cluster = gy_cluster_default();
@@ -180,8 +182,8 @@ Test(tuned, hierarchies_where_links_are_slow)
     }
 }
 
-/* A ring of hosts takes what the same ring of single ranks takes and, before and after it, what the hosts do inside; faster
- * copies inside make that less, and nothing else does. */
+/* A ring of hosts takes what the same ring of single ranks takes and, before and after it, what the hosts do inside;
+ * faster copies inside make that less, and nothing else does. */
 Test(tuned, a_hierarchy_costs_its_levels)
 {
     struct gy_cluster cluster = gy_cluster_default(), quick = cluster;
@@ -215,8 +217,9 @@ Test(tuned, a_chain_of_a_million_ranks, .timeout = 20)
     }
 }
 
-/* Through five hosts on slow links a vector takes little more than from one to the next, since they hand it on in short tiles:
- * whether each of them is one rank, or several that have a slice each. With the longest tiles it takes twice as long. */
+/* Through five hosts on slow links a vector takes little more than from one to the next, since they hand it on in short
+ * tiles: whether each of them is one rank, or several that have a slice each. With the longest tiles it takes twice as
+ * long. */
 Test(tuned, short_tiles_keep_a_chain_full)
 {
     const size_t bytes = 512 << 10, most = 256 << 10;
@@ -254,8 +257,9 @@ Test(tuned, tiles_are_within_their_bounds)
             }
 }
 
-/* In one host rings of shared memory have one tile. Over sockets tiles are never shorter than that; of two ranks they are as long as
- * frames may be, or half of what is reduced to one of both; and slots that were asked to be short have their way. */
+/* In one host rings of shared memory have one tile. Over sockets tiles are never shorter than that; of two ranks they
+ * are as long as frames may be, or half of what is reduced to one of both; and slots that were asked to be short have
+ * their way. */
 Test(tuned, tiles_in_a_host_are_long_over_sockets)
 {
     const size_t rings = GY_HOST_TILE;

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Every script of perf/ and scripts/ that a person starts, and .ci/run, says with --help what it is and how it is called, from any folder, and starts nothing.
-# Usage: help_test.sh ROOT
+# Every script of perf/ and scripts/ that a person starts, and .ci/run, says with --help what it is and how it is
+# called, from any folder, and starts nothing. Usage: help_test.sh ROOT
 set -u
 cd "$1" || exit 1
 failures=0 count=0

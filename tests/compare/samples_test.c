@@ -69,7 +69,7 @@ Test(collective, sizes_are_of_the_whole_vector)
     cr_assert_eq(gy_collective_count(GY_BARRIER, 4096, 4), 0);
 }
 
-/* all_to_all gives rank 1 block 1 of every rank; reduce gives rank 0 the sum, and nobody else anything. */
+/* all_to_all gives rank 1 block 1 of every rank; reduce gives rank 0 the sum, and no other rank anything. */
 Test(collective, blocks_and_roots)
 {
     static float blocks[3 * 200], sum[200];

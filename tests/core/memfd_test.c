@@ -56,7 +56,7 @@ Test(memfd, a_timer_does_not_keep_it_from_its_pages, .timeout = 10)
     close(fd);
 }
 
-/* The limit on the size of files holds for memory, too, and whoever goes beyond it is killed (SIGXFSZ). */
+/* The limit on the size of files holds for memory, too, and a process that exceeds it is killed (SIGXFSZ). */
 Test(memfd, a_limit_on_files_is_an_error, .timeout = 10)
 {
     struct rlimit limit;

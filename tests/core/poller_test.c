@@ -1,5 +1,5 @@
-/* The event set: delivery, change, removal inside callbacks (own, others, freed ones, in nested polls), time, and that nobody sleeps beside
- * a quiet watch. The source is compiled in, to force the way that older kernels take. */
+/* The event set: delivery, change, removal inside callbacks (own, others, freed ones, in nested polls), time, and
+ * that no poll sleeps beside a quiet watch. The source is compiled in, to force the path that older kernels take. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -296,7 +296,8 @@ static void connect_pair(int *here_p, int *there_p)
     close(listener);
 }
 
-/* What the quiet of a socket rests on: the kernel says nothing of a few bytes, and everything of the connection's end. */
+/* What the quiet of a socket rests on: the kernel says nothing of a few bytes, and everything of the connection's
+ * end. */
 Test(poller, the_end_of_a_quiet_socket_is_told)
 {
     for (int reset = 0; reset < 2; reset++) {

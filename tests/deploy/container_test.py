@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""container_test.py SOURCE: packaging/container/Containerfile, as far as that can be had without building it.
+"""container_test.py SOURCE: packaging/container/Containerfile, as far as it can be checked without building it.
 
-Every instruction is one, what is copied is there, what RUN says is a shell's, the packages that are installed are those that the tree makes, the programs
-and settings exist, and no secret is in it. The steps themselves are run by the stage `package`: it makes these packages and installs them in a bare root.
-Then each of some deliberate mistakes must be found."""
+Every instruction is known, the files that are copied exist, and the commands of RUN are a shell's. The packages that
+are installed are those that the tree makes, the programs and settings exist, and no secret is in it. The steps
+themselves are run by the stage `package`: it makes these packages and installs them in a bare root. Then each of
+some deliberate mistakes must be found."""
 import glob
 import json
 import os

@@ -1,7 +1,8 @@
 #!/bin/bash
-# Builds the container's image by its recipe, and trains in it with a mounted volume of data, as docs/deploy.md says: the accuracy is that of
-# any other run, the checkpoint is outside, owned by the image's user, and loads there. The recipe's base images are made here by debootstrap, so no
-# registry of images is needed. As root, with podman, runc and debootstrap; 6 minutes and 3 GB of disk.
+# Builds the container's image by its recipe, and trains in it with a mounted volume of data, as docs/deploy.md says:
+# the accuracy is that of any other run, the checkpoint is outside, owned by the image's user, and loads there. The
+# recipe's base images are made here by debootstrap, so no registry of images is needed. As root, with podman, runc and
+# debootstrap; 6 minutes and 3 GB of disk.
 #   tests/deploy/image_test.sh [SOURCE]
 set -euo pipefail
 source=$(cd "${1:-$(dirname "$0")/../..}" && pwd)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """kubernetes_test.py SOURCE: packaging/kubernetes/job.yaml, without a cluster.
 
-Each document fits the schema beside this file, and they fit each other: names, numbers, ports, volumes, and settings that gyre has. Then each of some
-deliberate mistakes must be found."""
+Each document fits the schema beside this file, and they fit each other: names, numbers, ports, volumes, and settings
+that gyre has. Then each of some deliberate mistakes must be found."""
 import copy
 import json
 import os

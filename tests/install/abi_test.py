@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""abi_test.py SOURCE BUILD: the libraries of BUILD have the checked-in binary interface, and scripts/abi tells what breaks it from what does not.
+"""abi_test.py SOURCE BUILD: the libraries of BUILD have the checked-in binary interface, and scripts/abi tells what
+breaks it from what does not.
 
-Each change is made to a copy of a header (or of the version map, or of the SONAME); a program linked before either goes on or it does not."""
+Each change is made to a copy of a header (or of the version map, or of the SONAME); a program linked before
+either goes on or it does not."""
 import os
 import shutil
 import subprocess

@@ -74,7 +74,8 @@ class Tree:
         return any(re.search(pattern, name) for name in self.tests)
 
     def is_test(self, word: str) -> bool:
-        """True if the word reads as a test: it begins with a suite's name and is no path or name of a file, and no module of Python."""
+        """True if the word reads as a test: it begins with a suite's name and is no path or name of a file, and no
+        module of Python."""
         if word.startswith("torch.distributed"):
             return False
         suite = re.match(r"\w+[./]", word)

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""exports.py LIBRARY HEADER[,HEADER] LIST: the headers declare, the library exports and the list names the same functions.
+"""exports.py LIBRARY HEADER[,HEADER] LIST: the headers declare, the library exports and the list names the same
+functions.
 
-The list is checked in, so that a change of the binary interface is seen in a review. exports.py --print HEADER[,HEADER] prints it."""
+The list is checked in, so that a change of the binary interface is seen in a review. exports.py --print HEADER[,HEADER]
+prints it."""
 import re
 import subprocess
 import sys

@@ -1,6 +1,6 @@
 #!/bin/bash
-# install_test.sh SOURCE BUILD: installs BUILD aside, moves the tree, builds a consumer with pkg-config and one with find_package(gyre), and
-# runs the program of README.md on four ranks.
+# install_test.sh SOURCE BUILD: installs BUILD aside, moves the tree, builds a consumer with pkg-config and one with
+# find_package(gyre), and runs the program of README.md on four ranks.
 set -euo pipefail
 source=$1 build=$2
 place=$(mktemp -d)

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""manual.py SOURCE MANUAL: every public function has a manual page of its own with all its sections, an example that calls it and the
-statuses that it may return, and no formatter complains about a page.
+"""manual.py SOURCE MANUAL: every public function has a manual page of its own with all its sections, an example that
+calls it and the statuses that it may return, and no formatter complains about a page.
 
-MANUAL is where the build left the pages. The functions are taken from the lists of exported functions, not from what made the pages.
-At last, headers and examples that are broken on purpose must be refused: a function without a comment, without errors, without an
-example, with a status that there is not; and one that has everything must be accepted."""
+MANUAL is where the build left the pages. The functions are taken from the lists of exported functions, not from
+what made the pages. At last, headers and examples that are broken on purpose must be refused: a function without
+a comment, without errors, without an example, with a status that there is not; and one that has everything must
+be accepted."""
 import os
 import re
 import shutil

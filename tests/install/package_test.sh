@@ -1,8 +1,9 @@
 #!/bin/bash
-# package_test.sh SOURCE PACKAGES: installs the Debian packages in a root of their own, uses them there, and removes them again.
+# package_test.sh SOURCE PACKAGES: installs the Debian packages in a root of their own, uses them there, and removes
+# them again.
 #
-# dpkg does all of it, with this system's list of installed packages copied into the root: so it checks every dependency against what is really
-# here, and changes nothing outside. A package whose dependency is missing must be refused.
+# dpkg does all of it, with this system's list of installed packages copied into the root: so it checks every dependency
+# against what is really here, and changes nothing outside. A package whose dependency is missing must be refused.
 set -euo pipefail
 source=$1 packages=$2
 place=$(mktemp -d)

@@ -17,7 +17,8 @@ meets() { # NAME COMMAND... : the program and its arguments are put behind it
     [ "$(grep -cxE 'rank [0-3] of 4: two worlds' <<<"$said")" -eq 4 ] || { fail "$name: two worlds printed: $said"; return 1; }
 }
 
-# The same, and with two other programs: the example's output is what it should be, and gyre-perf finds no wrong element.
+# The same, and with two other programs: the example's output is what it should be, and gyre-perf finds no wrong
+# element.
 four_ranks() { # NAME COMMAND...
     local name=$1 said
     meets "$@"

@@ -1,5 +1,6 @@
 #!/bin/bash
-# Places where ranks cannot meet, and what they say: a port that something else holds, a host name that means the host itself, an interface that is down.
+# Places where ranks cannot meet, and what they say: a port that something else holds, a host name that means the host
+# itself, an interface that is down.
 #   places_test.sh RANKS port|name|interface
 set -euo pipefail
 program=$1 what=$2

@@ -1,4 +1,5 @@
-# PMIx alone, as prterun offers it: Debian 12 has no prterun, so the server is Open MPI's, and the ranks are told to look at PMIx only.
+# PMIx alone, as prterun offers it: Debian 12 has no prterun, so the server is Open MPI's, and the ranks are told to
+# look at PMIx only.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 mpirun="mpirun.openmpi -n 4"
 # Without its own variables: env(1) takes them away.

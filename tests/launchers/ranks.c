@@ -1,5 +1,5 @@
-/* A rank that knows nothing but its environment. It makes two worlds, one after the other, since a process may: each adds
- * up the ranks, and the second adds a megabyte. An argument is the number of ranks that there must be. */
+/* A rank that knows nothing but its environment. It makes two worlds, one after the other, since a process may: each
+ * adds up the ranks, and the second adds a megabyte. An argument is the number of ranks that there must be. */
 #include "support/rank.h"
 
 #define ELEMENTS ((size_t)1 << 18)

@@ -1,6 +1,7 @@
 # Slurm on one node: a munged, slurmctld and slurmd of our own in a temporary folder, ended by their process ids.
 #
-# The node is said to have 4 processors, whatever the machine has; nothing is confined (proctrack/pgid, task/none), as a container may allow no cgroups.
+# The node is said to have 4 processors, whatever the machine has; nothing is confined (proctrack/pgid, task/none), as a
+# container may allow no cgroups.
 [ "$(id -u)" -eq 0 ] || fail "slurmd wants to be root"
 chmod 755 "$folder"
 mkdir "$folder/munge" "$folder/state" "$folder/spool"

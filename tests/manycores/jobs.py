@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Runs the jobs of a stage of scripts/manycores side by side, each on cores of its own, and writes one JSON line per job."""
+"""Runs the jobs of a stage of scripts/manycores side by side, each on cores of its own, and writes one JSON line per
+job."""
 import argparse
 import json
 import os
@@ -45,7 +46,8 @@ def exact(ranks_list, program):
 
 
 def programs(ranks_list, program):
-    """Random programs of all calls: as many at once as there are cores for, with other seeds; two rounds fill a minute with 16 ranks."""
+    """Random programs of all calls: as many at once as there are cores for, with other seeds; two rounds fill a minute
+    with 16 ranks."""
     jobs = []
     for ranks in ranks_list:
         for number in range(max(1, max(ranks_list) // ranks)):
@@ -58,7 +60,8 @@ def programs(ranks_list, program):
 
 
 def kills(ranks_list, program):
-    """Random deaths: the survivors name the dead rank and the operation within the promised time (tests/system/fault_test.c)."""
+    """Random deaths: the survivors name the dead rank and the operation within the promised time
+    (tests/system/fault_test.c)."""
     each = -(-KILLS // (2 * len(ranks_list)))
     return [Job(f"kills.{transport}.{ranks}", ranks, [program("fault_test"), "kills", str(ranks)], KILL_SECONDS,
                 {"GYRE_TRANSPORT": transport, "GYRE_TEST_KILLS": str(each)})

@@ -1,29 +1,31 @@
-/* The agreement of src/membership/agreement.c as a model for spin: which states can ranks get into, whatever the order of events?
+/* The agreement of src/membership/agreement.c as a model for spin: the states that ranks can reach, in any order of
+ * events.
  *
- *   N ranks, of which at most DEATHS die and at most DOUBTS are taken for failed while they live (they are stopped, or late);
- *   at any moment, or never, the network is cut between the ranks of the set CUT and the others (0: never);
- *   where QUITS is above 0, ranks come to the agreement one by one, and at most so many end it alone with an error, also before
- *   they have come: these send their word to all, or, for want of connections, to nobody, and to who asks. No clock helps those
- *   who miss them
+ * N ranks, of which at most DEATHS die and at most DOUBTS are declared failed while they live (they are stopped, or
+ * late). At any moment, or never, the network is cut between the ranks of the set CUT and the others (0: never).
+ * Where QUITS is above 0, ranks enter the agreement one by one. At most QUITS of them end it alone with an error,
+ * also before they have entered: these send QUIT to all, or, for want of connections, to no rank, and to each rank
+ * that asks. No timeout helps the ranks that miss them.
  *
- * Checked in every state: those who live and have decided have decided the same, and nobody goes on with another outcome
- * (no split brain); nobody is PARTITIONED unless there was a cut or a doubt, or one quit. Checked where nothing can happen any
- * more: every rank that lives has decided, has quit, or is EXCLUDED or PARTITIONED (termination).
+ * Checked in every state: live ranks that have decided have decided the same, and no rank goes on with another
+ * outcome (no split brain); no rank is PARTITIONED unless there was a cut or a doubt, or one quit. Checked where
+ * nothing can happen any more: every rank that lives has decided, has quit, or is EXCLUDED or PARTITIONED
+ * (termination).
  *
- * Messages are bits that are set when sent, and delivered by a step of their own at any later time, or never when a cut
- * comes first; so they have any delay. What a dead rank has sent may still arrive. A proposal is the set of those who take
- * part; it has the number of its coordinator, which proposes once. Names are those of agreement.c.
+ * Messages are bits that are set when sent, and delivered by a step of their own at any later time, or never when a
+ * cut comes first; so they have any delay. What a dead rank has sent may still arrive. A proposal is the set of the
+ * ranks that take part; it has the number of its coordinator, which proposes once. Names are those of agreement.c.
  *
  * The defects that tests/models/check.sh puts in, each of which must be found:
  *   -DONE_PHASE     the coordinator decides without waiting for ACCEPT
- *   -DUNPROMISED    a member accepts what a coordinator proposes that has failed in its eyes
+ *   -DUNPROMISED    a member accepts a proposal of a coordinator that it knows as failed
  *   -DHALF          just half is enough without the lowest rank
  *   -DALWAYS        any number is enough
- *   -DSILENT        who has decided does not tell those who ask
- *   -DUNASKED       a coordinator does not ask whom it misses
- *   -DMUTE          one that ends it before it has come says nothing to who asks
- *   -DUNKEPT        the word of one that quits is dropped by who has not come yet; found where that word reaches all (-DTOLD)
- *                   and nobody asks, for asking makes it good, later */
+ *   -DSILENT        a rank that has decided does not tell the ranks that ask
+ *   -DUNASKED       a coordinator does not ask the members that it misses
+ *   -DMUTE          a rank that ends it before it has entered sends nothing to ranks that ask
+ *   -DUNKEPT        a QUIT is dropped by a rank that has not entered yet; found where QUIT reaches all (-DTOLD) and no
+ *                   rank asks, since asking repairs it later */
 #ifndef N
 #define N 4
 #endif
@@ -50,17 +52,17 @@ byte parted;           /* PARTITIONED */
 byte side;             /* of the cut: this half; 0: none yet */
 byte doubts, deaths;
 
-byte failed[N], proved[N];       /* what each rank knows: fates */
+byte failed[N], proved[N];       /* what each rank knows: failure records */
 byte promised[N] = NONE, accepted[N] = NONE;
-byte join_sent[N], joined[N];    /* [coordinator]: who; sent, and delivered */
-byte join_accepted[16];          /* [coordinator * N + who]: what it had accepted */
+byte join_sent[N], joined[N];    /* [coordinator]: set of members; sent, and delivered */
+byte join_accepted[16];          /* [coordinator * N + member]: what it had accepted */
 byte proposal[N];                /* [coordinator]: its outcome, 0: none */
-byte accept_sent[N], accepts[N]; /* [coordinator]: who */
+byte accept_sent[N], accepts[N]; /* [coordinator]: set of members */
 byte decided[N];                 /* the outcome; 0: none */
 #if QUITS
-byte entered, quit;              /* who has come; who has ended it with an error */
-byte quit_sent[N];               /* [who has quit]: whom its word is on its way to */
-byte told[N];                    /* by whom; kept until it enters */
+byte entered, quit;              /* ranks that have entered; that have ended it with an error */
+byte quit_sent[N];               /* [rank that has quit]: ranks that its QUIT is on its way to */
+byte told[N];                    /* senders; kept until it enters */
 #define ENTERED(i) HAS(entered, i)
 #define QUIT quit
 #else
@@ -150,7 +152,7 @@ inline decide(i, what)
 #else
 #define ANSWERS(whom) true
 #endif
-/* The word of one that has quit comes; who takes part judges at once, and the others when they enter. */
+/* The QUIT of a rank arrives; a rank that takes part applies it at once, and the others when they enter. */
 #define HEAR_QUIT(from)                                                                    \
     atomic { TAKES_PART(i) && decided[i] == 0 && HAS(quit_sent[from], i) && UP(i, from) -> \
         quit_sent[from] = quit_sent[from] & ~BIT(i);                                       \
@@ -193,14 +195,16 @@ proctype rank(byte i)
     :: atomic { BUSY(i) && (~alive & ALL & ~failed[i]) != 0 && side == 0 ->
         j = LOWEST(~alive & ALL & ~failed[i]);
         failed[i] = failed[i] | BIT(j); proved[i] = proved[i] | BIT(j); j = 0 }
-    /* where there is a cut: of the dead on its own side, and of everybody on the other: out of reach, which proves nothing */
+    /* where there is a cut: of the dead on its own side, and of all ranks on the other: out of reach, which proves
+     * nothing */
     :: atomic { BUSY(i) && side != 0 && (~alive & ALL & ~failed[i] & MINE(i)) != 0 ->
         j = LOWEST(~alive & ALL & ~failed[i] & MINE(i));
         failed[i] = failed[i] | BIT(j); proved[i] = proved[i] | BIT(j); j = 0 }
     :: atomic { BUSY(i) && side != 0 && (ALL & ~failed[i] & ~MINE(i)) != 0 ->
         j = LOWEST(ALL & ~failed[i] & ~MINE(i));
         failed[i] = failed[i] | BIT(j); j = 0 }
-    /* who is out or has too few quits and says so to who waits for it, or says nothing any more: the clock of silence */
+    /* a rank that is excluded or has no quorum quits and tells the ranks that wait for it, or is silent: the timeout
+     * of silence */
     :: atomic { BUSY(i) && ((out | parted) & ALL & ~failed[i]) != 0 ->
         j = LOWEST((out | parted) & ALL & ~failed[i]);
         failed[i] = failed[i] | BIT(j); j = 0 }
@@ -276,7 +280,7 @@ proctype rank(byte i)
                 ENOUGH(i) ->
         decide(i, proposal[i]) }
 
-    /* who has decided tells the others; of the dead it may have been sent before */
+    /* a rank that has decided tells the others; a dead one may have sent it before */
     :: HEAR_DECIDE(0)
     :: HEAR_DECIDE(1)
 #if N > 2

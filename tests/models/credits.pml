@@ -1,14 +1,15 @@
-/* Credit of eager frames between two ranks (src/collectives/comm/channel.h) as a model for spin: does a collective ever wait for
- * credit that never comes back, and does a receiver ever have to stash more than it has room for?
+/* Credit of eager frames between two ranks (src/collectives/comm/channel.h) as a model for spin: does a collective ever
+ * wait for credit that never comes back, and does a receiver ever have to stash more than it has room for?
  *
- *   OPS collectives; in each, both ranks send FRAMES frames to the other one, of one unit or of BIG, on each of LANES lanes.
- *   CREDITS = C units are there for each direction. The oldest collective of a rank may take what is left, younger ones leave
- *   OLDEST. What was consumed is owed, and goes back with the next frame of data, or, from BATCH units on, by a frame of its own.
- *   Rank 0 starts a collective whenever it likes, rank 1 (BLOCKS) when the one before is complete.
- *   Of two lanes (OPS = 1) the receiver takes the frames in turn, lane 1 first; the sender sends either as soon as it can.
+ *   OPS collectives; in each, both ranks send FRAMES frames to the other one, of one unit or of BIG, on each of LANES
+ *   lanes. CREDITS = C units are there for each direction. The oldest collective of a rank may take what is left,
+ *   younger ones leave OLDEST. What was consumed is owed, and goes back with the next frame of data, or, from BATCH
+ *   units on, by a frame of its own. Rank 0 starts a collective whenever it likes, rank 1 (BLOCKS) when the one before
+ *   is complete. Of two lanes (OPS = 1) the receiver takes the frames in turn, lane 1 first; the sender sends either as
+ *   soon as it can.
  *
- * Checked where frames come in: they find room. Checked where nothing can happen any more: all collectives are complete on
- * both ranks (termination).
+ * Checked where frames come in: they find room. Checked where nothing can happen any more: all collectives are complete
+ * on both ranks (termination).
  *
  * The defects that tests/models/check.sh puts in, each of which must be found:
  *   -DOLDEST=3   younger collectives leave less than the longest frame and what is kept back
@@ -43,7 +44,8 @@ byte left[2];           /* what each rank may send */
 byte owed[2];           /* what it has consumed and not given back */
 byte stashed[2];        /* units that wait for it to start their collective */
 byte started[2], complete[2];
-byte sent[2 * OPS * LANES], got[2 * OPS * LANES], taken[2 * OPS * LANES]; /* frames of a lane: sent, arrived, consumed */
+/* frames of a lane: sent, arrived, consumed */
+byte sent[2 * OPS * LANES], got[2 * OPS * LANES], taken[2 * OPS * LANES];
 
 /* {operation, lane, credit}; operation OPS: credit alone. */
 chan link[2] = [CREDITS + 4] of { byte, byte, byte };

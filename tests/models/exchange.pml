@@ -1,23 +1,25 @@
-/* Direct exchanges over windows (src/collectives/shm/eager.h) as a model for spin: with up to A of them shown at once, is a
- * place ever written while somebody has still to read it?
+/* Eager exchanges over slots (src/collectives/shm/eager.h) as a model for spin: with up to A of them published at
+ * once, no place is written while a rank has still to read it.
  *
- *   N ranks go through EXCHANGES, each as fast or as slow as it likes. Any of them may be long, the same for all, and any of three
- *   kinds: all wait for all, all wait for rank 0, which waits for nobody, or rank 0 waits for all, who wait for nobody.
- *   AHEAD = A: a rank shows exchange k when it has completed k - A, and seen that everyone has shown k - A; a line of flag and
- *   payload for each of 2A numbers. A long one has its payload in one of two places, by parity, and is shown alone, when everyone
- *   has shown the one before.
+ * N ranks go through EXCHANGES, each at any speed. Any of them may be long, the same for all, and any of three
+ * kinds: all wait for all; all wait for rank 0, which does not wait; or rank 0 waits for all, which do not wait.
+ * AHEAD = A: a rank publishes exchange k when it has completed k − A, and seen that all have published k − A; a line
+ * of flag and payload for each of 2A numbers. A long one has its payload in one of two places, by parity. It is
+ * published alone, when all ranks have published the one before.
  *
- * Checked whenever a rank reads what another one has shown: it is the exchange that it is in, not a later one, nor one that
- * is being written. Checked where nothing can happen any more: all ranks are through (termination).
+ * Checked whenever a rank reads what another one has published: it is the exchange that the reader is in, not a
+ * later one, nor one that is being written. Checked where nothing can happen any more: all ranks are through
+ * (termination).
  *
- * Writing a payload is two steps, in between it is nothing; the ranks of an exchange are read in any order, a step each.
+ * Writing a payload is two steps, in between it is nothing; the ranks of an exchange are read in any order, a step
+ * each.
  *
  * The defects that tests/models/check.sh puts in, each of which must be found:
  *   -DSHORT      one place less
- *   -DEAGER      a rank shows one more than A
- *   -DTOGETHER   what follows a long one is shown before that is complete
- *   -DUNSEEN     a rank does not look whether the others have shown k - A
- *   -DLONGER     nor, before a long one, whether they have shown the one before: k - A is taken for enough */
+ *   -DEAGER      a rank publishes one more than A
+ *   -DTOGETHER   what follows a long one is published before that is complete
+ *   -DUNSEEN     a rank does not check whether the others have published k − A
+ *   -DLONGER     nor, before a long one, whether they have published the one before: k − A is taken for enough */
 #ifndef N
 #define N 2
 #endif
@@ -41,7 +43,7 @@
 byte flag[N * PLACES];
 byte line[N * PLACES]; /* payloads: the number of the exchange, 0: being written */
 byte vector[N * 2];
-/* Of an exchange that somebody is in: chosen by the first to show it, forgotten when all are through. */
+/* Of an exchange that some rank is in: chosen by the first rank that publishes it, forgotten when all are through. */
 bool chosen[EXCHANGES + 2], long_one[EXCHANGES + 2];
 byte kind[EXCHANGES + 2];
 byte through[N];
@@ -59,11 +61,11 @@ byte through[N];
 #define FREE (alone <= done)
 #endif
 
-/* Whom does it wait for, a bit for each? */
+/* The ranks that it waits for, a bit for each. */
 #define ALL ((1 << N) - 1)
 #define AWAITED(k) (kind[k] == 0 || (kind[k] == TO_ROOT && me == 0) -> ALL : (kind[k] == FROM_ROOT && me != 0 -> 1 : 0))
 
-/* How far behind may those be who have not shown it? */
+/* How far behind the ranks may be that have not published it. */
 #ifdef LONGER
 #define BEHIND(k) AHEAD
 #else

@@ -1,16 +1,16 @@
-/* Who may sleep while frames come silently (src/transport/rdma/polled_write.c), as a model for spin: does a receiver ever sleep while a
- * frame is there, or on its way, that nobody tells it of?
+/* When a receiver may sleep while frames come silently (src/transport/rdma/polled_write.c), as a model for spin: no
+ * receiver sleeps while a frame is there, or on its way, of which no completion tells it.
  *
- *   The sender sends CHUNKS chunks, silently where the receiver looks, else loudly. The receiver looks or not as it likes, and
- *   sleeps when it may. What is posted waits in the queue of its queue pair for as long as it pleases and is executed in order by
- *   the devices: in the receiver's memory (silent), as a completion there (loud), in the sender's memory (looks), or as a look
- *   at it (the read of `begun`). The sender may go away between any two of its steps.
+ * The sender sends CHUNKS chunks, silently where the receiver polls, else with a completion. The receiver polls or
+ * not at any time, and sleeps when it may. What is posted waits in the queue of its queue pair for any time and is
+ * executed in order by the devices: in the receiver's memory (silent), as a completion there (loud), in the sender's
+ * memory (polls), or as a read of it (of `begun`). The sender may stop between any two of its steps.
  *
- * Checked where nothing can happen any more: every chunk has been taken.
+ * Checked where nothing can happen any more: every chunk has been consumed.
  *
  * The defects that tests/models/check.sh puts in, each of which must be found:
- *   -DLATE       the sender says that it has begun after it has seen whether it is looked for
- *   -DUNREAD     the receiver sleeps as soon as the device has written that it does not look any more
+ *   -DLATE       the sender says that it has begun after it has seen whether it is polled for
+ *   -DUNREAD     the receiver sleeps as soon as the device has written that it does not poll any more
  *   -DAHEAD      the read overtakes the write
  *   -DUNSEEN     what was begun need not be here before the sleep */
 #ifndef CHUNKS

@@ -1,7 +1,8 @@
 #!/bin/bash
 # Rank 1 of failure.c is killed; every other rank must name it, and end within a second.
 #   failure_test.sh openmpi|mpich RANKS INTERPOSER PROGRAM return|fatal
-# The launcher would end the others itself: each rank runs in a session of its own, with its output in a file, so that only gyre tells it.
+# The launcher would end the others itself: each rank runs in a session of its own, with its output in a file, so that
+# only gyre tells it.
 set -uo pipefail
 library=$1 ranks=$2 interposer=$3 program=$4 handler=$5
 folder=$(mktemp -d)

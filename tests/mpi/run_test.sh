@@ -1,7 +1,10 @@
 #!/bin/bash
-# Runs a program under the mpirun of an MPI library, with the interposer before it, and looks at what the interposer says it has done.
-#   run_test.sh openmpi|mpich RANKS SECONDS INTERPOSER [--taken NAMES] [--left NAMES] [--transport NAMES] PROGRAM [ARGUMENT...]
-# --taken: calls that gyre must have taken over, or "none"; --left: the only ones that may have been left to MPI; --transport: those of gyre; between commas.
+# Runs a program under the mpirun of an MPI library, with the interposer before it, and looks at what the interposer
+# says it has done.
+#   run_test.sh openmpi|mpich RANKS SECONDS INTERPOSER [--taken NAMES] [--left NAMES] [--transport NAMES] PROGRAM
+#   [ARGUMENT...]
+# --taken: calls that gyre must have taken over, or "none"; --left: the only ones that may have been left to MPI;
+# --transport: those of gyre; between commas.
 set -uo pipefail
 library=$1 ranks=$2 seconds=$3 interposer=$4
 shift 4

@@ -1,6 +1,6 @@
-/* Ranks that want different runs: each of them gets the same sentence, which says what differs, before a step is made, and
- * the communicator goes on to train what all want. Some of these runs would have ended well, with a model that nobody had
- * asked for, and one would have waited for ever. */
+/* Ranks that want different runs: each of them gets the same error message, which says what differs, before a step
+ * is made. The communicator continues, and trains what all want. Some of these runs would have ended well, with a
+ * model that no rank had asked for, and one would have waited for ever. */
 #include <gyre/nn.h>
 
 #include "support/launcher.h"

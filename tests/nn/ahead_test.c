@@ -1,15 +1,16 @@
 /* sync with ahead=yes, where a step's gradients arrive while the next forward runs:
  *
- *     the same bits as with ahead=no: every optimiser, an MLP and a transformer with dropout, unequal and empty shards,
- *     pieces, buckets of all sizes, ranks compared and checkpoints written in between, whose runs go on to the same bits
- *     finish does not wait, and a module waits for its own buckets alone, in the order that sync.c promises
- *     by default it is done between hosts, without clipping; in an elastic run no bucket is held back for it
- *     what is under way ends first: before buckets leave again, gradients get other memory, or clipping; and before a
- *     checkpoint, whose wait is time of training
- *     who dies meanwhile is named by the next forward, and again by whoever asks after it; no checkpoint is written
+ * - the same bits as with ahead=no: every optimiser, an MLP and a transformer with dropout, unequal and empty
+ *   shards, pieces, buckets of all sizes, ranks compared and checkpoints written in between, whose runs go on to the
+ *   same bits
+ * - finish does not wait, and a module waits for its own buckets alone, in the order that sync.c promises
+ * - by default it is done between hosts, without clipping; in an elastic run no bucket is delayed for it
+ * - what is under way ends first: before buckets leave again, gradients get other memory, or clipping; and before a
+ *   checkpoint, whose wait is time of training
+ * - a rank that dies meanwhile is named by the next forward, and again by a later call; no checkpoint is written
  *
- * The second is shown without a clock: the other rank is played by hand, and sends a bucket only after it has been told that
- * rank 0 went on without it; a rank that waited for it would wait until its deadline. */
+ * The second is shown without a clock: the other rank is played by hand, and sends a bucket only after it has been
+ * told that rank 0 went on without it; a rank that waited for it would wait until its deadline. */
 #include "model/model.h"
 
 #include "support/launcher.h"
@@ -93,7 +94,8 @@ static void bits(int rank)
     OK(comm, gyre_comm_destroy(comm));
 }
 
-/* ---- By hand: 3010 parameters in nine buckets, module 0 has [0, 2600), the last one the rest ------------------------- */
+/* ---- By hand: 3010 parameters in nine buckets, module 0 has [0, 2600), the last one the rest
+ * ------------------------- */
 
 #define BUCKET 335
 #define BUCKETS 9
@@ -311,7 +313,8 @@ static void defaults(int rank)
     OK(comm, gyre_comm_destroy(comm));
 }
 
-/* ---- Runs ------------------------------------------------------------------------------------------------------------ */
+/* ---- Runs
+ * ------------------------------------------------------------------------------------------------------------ */
 
 enum { LATE_MS = 20, LATE_STEPS = 4 };
 

@@ -1,9 +1,9 @@
 #!/bin/bash
-# What gyre-train says after training. --predict: a line for each test sample, of which as many are right as the accuracy
-# says, from a checkpoint without training too; an independent reader in Python opens the checkpoint and computes the same
-# answers. --explain names what an answer rests on. --patience ends a run that gets no better, on all ranks, after a resume
-# at the same epoch, with the best model that there was. The recommender trains alike on one rank and on three.
-# Usage: answers_test.sh GYRE-RUN GYRE-TRAIN digits.csv.gz
+# What gyre-train says after training. --predict: a line for each test sample, of which as many are right as the
+# accuracy says, from a checkpoint without training too; an independent reader in Python opens the checkpoint and
+# computes the same answers. --explain names what an answer rests on. --patience ends a run that gets no better, on all
+# ranks, after a resume at the same epoch, with the best model that there was. The recommender trains alike on one rank
+# and on three. Usage: answers_test.sh GYRE-RUN GYRE-TRAIN digits.csv.gz
 set -u
 run=$1 train=$2 digits=$3 failures=0 here=$(dirname "$0")
 export OPENBLAS_NUM_THREADS=1
@@ -51,7 +51,8 @@ hash=$(sed -nE 's/.*parameters ([0-9a-f]{16})$/\1/p' "$work/out")
 quiet "$run" -n 2 "$train" --quiet "${patient[@]}" --steps $((whole - 30)) --checkpoint "$work/half"
 quiet "$run" -n 2 "$train" --quiet "${patient[@]}" --resume "$work/half"
 [ "$(steps)" = "$whole" ] && grep -q "parameters $hash" "$work/out" || fail "resumed, --patience ends after $(steps) steps, not $whole"
-# The model is the best there was: the lowest test loss of all epochs, also from the last checkpoint, which has nothing left to train.
+# The model is the best there was: the lowest test loss of all epochs, also from the last checkpoint, which has nothing
+# left to train.
 quiet "$run" -n 2 "$train" --quiet "${patient[@]}" --metrics "$work/patient" --checkpoint "$work/best" --predict "$work/answers"
 python3 - "$work/patient" <<'END' || fail "the model of --patience is not the best: $(cat "$work/patient")"
 import json, sys
@@ -61,7 +62,8 @@ sys.exit(not (last == min(losses) < losses[-1]))
 END
 quiet "$train" --quiet "${patient[@]}" --resume "$work/best" --predict "$work/again"
 grep -q "parameters $hash" "$work/out" && cmp "$work/answers" "$work/again" || fail "the last checkpoint of --patience has another model"
-# The histogram of staleness: of 46 steps, all but the last two are applied, two steps later; async counts what it mixed in.
+# The histogram of staleness: of 46 steps, all but the last two are applied, two steps later; async counts what it mixed
+# in.
 quiet "$run" -n 2 "$train" --quiet --epochs 2 --staleness 2 --metrics "$work/metrics"
 grep -qx 'staleness (steps: times)  2: 44' "$work/out" || fail "--staleness 2: $(cat "$work/out")"
 tail -n 1 "$work/metrics" | grep -q '"staleness":\[0,0,44,0' || fail "metrics: $(tail -n 1 "$work/metrics")"
@@ -71,7 +73,8 @@ grep -qx 'staleness (steps: times)  0: 92' "$work/out" || fail "async: $(cat "$w
 quiet "$run" -n 2 "$train" --quiet --dtype float64 --hidden 200 --batch 1437 --epochs 3 --threads 2x1 --verify-single
 awk '/^verified/ {exit !($0 ~ /difference [0-9.]+e-1[0-9];/)}' "$work/out" || fail "--threads 2x1: $(cat "$work/out")"
 timeout 20 "$train" --threads 2 >"$work/out" 2>&1 && fail "--threads 2 is not refused"
-# --pipeline N is the strategy with so many stages; recomputation changes no bit; two pipelines of two stages share batches.
+# --pipeline N is the strategy with so many stages; recomputation changes no bit; two pipelines of two stages share
+# batches.
 bits() { sed -nE 's/.*parameters ([0-9a-f]{16})$/\1/p' "$work/out"; }
 quiet "$train" --quiet --epochs 1 --accumulate 4
 alone=$(bits)

@@ -1,15 +1,15 @@
 /* Strategies that do not wait at every step.
  *
- *     stale:steps=0 has the bits of sync, with Adam and clipping too
- *     stale:steps=k on f = λx²/2 converges for rλ at 0.95 of 2·cos(kπ/(2k + 1)), and diverges at 1.05 of it
- *     async keeps Σ w·x, so that gossip alone leaves the mean where it was, in step (a doubly stochastic graph) and, with
- *     fade=0, whatever the timing; and it brings the ranks to it
- *     one step of async with plain SGD, on unequal shards, has sync's as its mean
- *     a rank that makes each step only when the others have made ten does not hold up async; sync follows it step by
- *     step, and stale:steps=s goes s steps further and no more (counted, not timed)
- *     a checkpoint of async has every rank's state: a run that goes on from it by no step gives the same model
- *     the state of stale has the sums that were under way when it was asked for
- *     the histogram of staleness counts what was mixed in */
+ * - stale:steps=0 has the bits of sync, with Adam and clipping too
+ * - stale:steps=k on f = λx²/2 converges for rλ at 0.95 of 2·cos(kπ/(2k + 1)), and diverges at 1.05 of it
+ * - async keeps Σ w·x, so that gossip alone leaves the mean where it was, in step (a doubly stochastic graph) and, with
+ *   fade=0, whatever the timing; and it brings the ranks to it
+ * - one step of async with plain SGD, on unequal shards, has sync's as its mean
+ * - a rank that makes each step only when the others have made ten does not hold up async; sync follows it step by
+ *   step, and stale:steps=s goes s steps further and no more (counted, not timed)
+ * - a checkpoint of async has every rank's state: a run that goes on from it by no step gives the same model
+ * - the state of stale has the sums that were under way when it was asked for
+ * - the histogram of staleness counts what was mixed in */
 #include <gyre/nn.h>
 #include <math.h>
 #include <stdatomic.h>
@@ -115,7 +115,7 @@ static void delays(gyre_comm *comm)
     }
 }
 
-/* Ranks begin apart and gossip at their own pace; nobody trains. */
+/* Ranks begin apart and gossip at their own pace; no rank trains. */
 static void mean_stays(gyre_comm *comm, const char *settings, int rounds, bool pauses)
 {
     struct gyre_nn_optimizer_config config = gyre_nn_optimizer_defaults(GYRE_NN_SGD);
@@ -153,8 +153,8 @@ static void mean_stays(gyre_comm *comm, const char *settings, int rounds, bool p
     free(mean);
 }
 
-/* Rank 0 asks for the state of stale while its sum of gradients cannot have been made yet: the others send theirs only when
- * it has asked. It gets the sum, not what was there. */
+/* Rank 0 asks for the state of stale while its sum of gradients cannot have been made yet: the others send theirs only
+ * when it has asked. It gets the sum, not what was there. */
 static void state_is_waited_for(gyre_comm *comm)
 {
     struct gyre_nn_optimizer_config config = gyre_nn_optimizer_defaults(GYRE_NN_SGD);
@@ -257,7 +257,8 @@ static void a_slow_rank(gyre_comm *comm)
         rank_fail("stale:steps=4 is %d steps ahead of the slow rank, not 5; %g updates of 4 steps", lead, counts[4]);
 }
 
-/* From equal parameters, one step of plain SGD on unequal shards: the consensus of async is what sync's update gives. */
+/* From equal parameters, one step of plain SGD on unequal shards: the consensus of async is what sync's update
+ * gives. */
 static void one_step_is_sync(gyre_comm *comm)
 {
     static const char *const names[] = {"sync", "async"};

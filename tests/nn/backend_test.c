@@ -1,5 +1,6 @@
-/* The CPU's loops: those of every instruction set give the same bits, element by element and row by row, for odd sizes too; and
- * products with a packed matrix are products, whose elements do not depend on the number of rows; float's own exp, tanh, logistic function and normal distribution are within 3e-7 of libm's in double, NaN included. */
+/* The CPU's loops: those of every instruction set give the same bits, element by element and row by row, for odd sizes
+ * too; and products with a packed matrix are products, whose elements do not depend on the number of rows; float's own
+ * exp, tanh, logistic function and normal distribution are within 3e-7 of libm's in double, NaN included. */
 #include "backend/cpu.h"
 #include "backend/cpu_float.h"
 
@@ -121,7 +122,8 @@ static double value_at(const struct gyre_nn_backend *cpu, const void *array, siz
     return cpu->dtype == GYRE_FLOAT32 ? (double)((const float *)array)[index] : ((const double *)array)[index];
 }
 
-/* m rows of k at once, and each alone, against sums in double; the rows of a and c are further apart than they are long. */
+/* m rows of k at once, and each alone, against sums in double; the rows of a and c are further apart than they are
+ * long. */
 static void check_packed(const struct gyre_nn_backend *cpu, bool transpose, size_t m, size_t n, size_t k, double beta)
 {
     size_t stride_b = transpose ? k + 2 : n + 2, stride_a = k + 3, stride_c = n + 1;

@@ -1,7 +1,7 @@
 #!/bin/bash
-# gyre-train --elastic under gyre-run --chaos: ranks are killed and stopped, connections cut, at random moments; whatever
-# happens, those who are left end with the bits of an undisturbed run with the same memberships. Before that: a rank that is
-# killed is started again by gyre-run, and joins the others in the middle of their epochs. Usage: chaos_test.sh GYRE-RUN
+# gyre-train --elastic under gyre-run --chaos: ranks are killed and stopped, connections cut, at random moments. The
+# survivors always end with the bits of an undisturbed run with the same memberships. Before that: a rank that is killed
+# is started again by gyre-run, and joins the others in the middle of their epochs. Usage: chaos_test.sh GYRE-RUN
 # GYRE-TRAIN [SEED]...
 set -u
 run=$1 train=$2 failures=0
@@ -50,7 +50,8 @@ for seed in "$@"; do
     # shellcheck disable=SC2086
     timeout 250 "$run" --elastic --min 2 -n 4 --chaos "$seed,2" "$train" --elastic $what --membership "$work/log" \
         --metrics "$work/metrics" >"$work/out" 2>&1 || {
-        if tail -n 1 "$work/out" | grep -q 'fewer than --min'; then # cut to pieces, or none is left of those who had the state
+        # cut to pieces, or no rank that had the state is left
+        if tail -n 1 "$work/out" | grep -q 'fewer than --min'; then
             echo "seed $seed: $(tail -n 1 "$work/out")"
             continue
         fi

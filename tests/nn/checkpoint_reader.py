@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Opens a checkpoint of gyre-train by the published description of safetensors alone, and computes with it what the model
-answers: an MLP of one hidden layer of ReLUs, on the built-in digits. The answers must be those of gyre-train --predict.
+"""Opens a checkpoint of gyre-train by the published description of safetensors alone, and computes with it what the
+model answers: an MLP of one hidden layer of ReLUs, on the built-in digits. The answers must be those of
+gyre-train --predict.
 
     checkpoint_reader.py CHECKPOINT PREDICTIONS digits.csv.gz
 
-The format: 8 bytes, little-endian: N; N bytes of JSON, which maps each name to its type, shape and place; the data. Places
-are in order, without holes, and end with the file. Shares no code with nn/io/safetensors.c, and needs no package."""
+The format: 8 bytes, little-endian: N; N bytes of JSON, which maps each name to its type, shape and place; the
+data. Places are in order, without holes, and end with the file. Shares no code with nn/io/safetensors.c, and
+needs no package."""
 from __future__ import annotations
 
 import csv

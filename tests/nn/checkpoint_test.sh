@@ -23,8 +23,8 @@ lines()
         sed -E 's/"(seconds|samples_per_second|hidden_fraction)":[^,}]*,?//g'
 }
 
-# resumed LINES OPTIONS...: 4 ranks, batches of 100 of 1,437 samples, so step 20 lies inside the second epoch; of the metrics
-# the last LINES, the epochs that the second half ended and the final one, must be equal.
+# resumed LINES OPTIONS...: 4 ranks, batches of 100 of 1,437 samples, so step 20 lies inside the second epoch; of the
+# metrics the last LINES, the epochs that the second half ended and the final one, must be equal.
 resumed()
 {
     local lines=$1
@@ -123,8 +123,9 @@ cut_off()
     echo "$cuts writers cut off: the checkpoint stays"
 }
 
-# One kill for each strategy that there is, of any of three ranks, some steps after the first checkpoint: an exchange may be under way, and
-# what is each rank's own is in the file. async keeps step here, since otherwise its bits depend on time.
+# One kill for each strategy that there is, of any of three ranks, some steps after the first checkpoint: an exchange
+# may be under way, and what is each rank's own is in the file. async keeps step here, since otherwise its bits depend
+# on time.
 killed_strategies()
 {
     local options=(--quiet --hidden 32 --epochs 6 --batch 100) name strategy whole rest victim count=0 dead=0
@@ -181,8 +182,8 @@ byte()
     printf "\\$3" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
 }
 
-# alone RANK PATTERN OPTIONS...: of 3 ranks one has other options, with which it fails before training: it says why, and each
-# of the others says the same with its rank.
+# alone RANK PATTERN OPTIONS...: of 3 ranks one has other options, with which it fails before training: it says why, and
+# each of the others says the same with its rank.
 alone()
 {
     local rank=$1 pattern=$2 status
@@ -208,7 +209,8 @@ wrong()
     refused 'does not fit this model: the tensor 0.weight has another type or shape' --resume "$work/good" --dtype float64
     refused 'does not fit this model: the tensor 2.weight is missing' --resume "$work/good" --hidden 32,10
     refused 'was written with the optimiser adam, and this run uses sgd' --resume "$work/good" --optimizer sgd
-    # What the file has and the run has no place for is not left out without a word: a layer, an exchange that was under way.
+    # What the file has and the run has no place for is not left out without a word: a layer, an exchange that was under
+    # way.
     local sgd=(--optimizer sgd) late=(--strategy "average:every=4,delay=2")
     "$train" --quiet --hidden 10,10 --epochs 1 "${sgd[@]}" --checkpoint "$work/deep" >/dev/null || fail "no checkpoint of two layers"
     refused 'does not fit this model: it has 2.weight, for which there is no place' --resume "$work/deep" --hidden 10 "${sgd[@]}"
@@ -241,7 +243,8 @@ wrong()
     refused 'cannot open .*/none: No such file' --resume "$work/none"
     refused 'cannot read .*: Is a directory' --resume "$work"
     refused 'cannot create /proc/none.new|cannot write the checkpoint /proc/none' --checkpoint /proc/none
-    # A run that diverges ends with a sentence, and leaves the checkpoint of before as it is; with patience it comes to its best model.
+    # A run that diverges ends with a sentence, and leaves the checkpoint of before as it is; with patience it comes to
+    # its best model.
     local wild=(--optimizer momentum --lr 1e30 --schedule constant)
     "$train" --quiet --hidden 32 --steps 2 "${wild[@]}" --lr 0.01 --checkpoint "$work/wild" >/dev/null || fail "no checkpoint to diverge from"
     cp "$work/wild" "$work/kept"
@@ -266,9 +269,9 @@ wrong()
     [ "$(grep -c 'rank [1-3]\]: rank 0: ' "$work/err")" = 3 ] || fail "not every rank: $(cat "$work/err")"
 }
 
-# A disk of its own: mounted by root, or in a namespace in which this user is root.
-# outputs DISK: what is written at a run's end on a disk that is full: status 1 and a sentence, and the file of before stays.
-# The same on a device that is full; and where the writer is killed (SIGXFSZ) in the middle of the new file.
+# A disk of its own: mounted by root, or in a namespace in which this user is root. outputs DISK: what is written at a
+# run's end on a disk that is full: status 1 and a sentence, and the file of before stays. The same on a device that is
+# full; and where the writer is killed (SIGXFSZ) in the middle of the new file.
 outputs()
 {
     local disk=$1 option status

@@ -1,7 +1,7 @@
 /* Error feedback loses nothing: over many steps, what was applied and what the ranks still keep make up the gradients,
- * for every way of compressing, in fp64 within rounding; and with each, training reaches 95 % and a run that is cut goes
- * on to the same bits. That something is left to keep at all, and that what is applied tends to the gradients, shows
- * that the compression is one. */
+ * for every way of compressing, in fp64 within rounding; and with each, training reaches 95 % and a run that is cut
+ * goes on to the same bits. That something is left to keep at all, and that what is applied tends to the gradients,
+ * shows that the compression is one. */
 #include <gyre/nn.h>
 #include <math.h>
 

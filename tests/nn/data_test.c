@@ -1,5 +1,5 @@
-/* NumPy arrays hold the samples that the same numbers hold as csv, in every type; text is cut as described; csv with and
- * without a header holds the same samples; damaged files are refused with their names and the place. */
+/* NumPy arrays hold the samples that the same numbers hold as csv, in every type; text is cut as described; csv with
+ * and without a header holds the same samples; damaged files are refused with their names and the place. */
 #include "base/input.h"
 
 #include <criterion/criterion.h>
@@ -145,7 +145,8 @@ static gyre_status open_text(const char *kind, const char *text, gyre_nn_dataset
 
 #define SAMPLES "1,2,0\n2,3,1\n3,4,0\n4,5,1\n5,6,0\n6,7,1\n"
 
-/* A header is a line without a number; a byte order mark, blanks and CRLF change nothing; no sample is lost on the way. */
+/* A header is a line without a number; a byte order mark, blanks and CRLF change nothing; no sample is lost on the
+ * way. */
 Test(data, csv_with_header_mark_and_blanks)
 {
     static const char *const texts[] = {

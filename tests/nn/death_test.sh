@@ -1,8 +1,7 @@
 #!/bin/bash
-# A rank of a training run dies: within a second every other rank has said who, gyre-run too, and all have ended with a
-# failure. Each rank dies once, in the middle of its steps. By how much who only sleeps gets its core late is allowed ten times, for so
-# many processes have to come by one, one after another.
-# Usage: death_test.sh GYRE-RUN GYRE-TRAIN
+# A rank of a training run dies: within a second every other rank has named it, gyre-run too, and all have ended with a
+# failure. Each rank dies once, in the middle of its steps. The time by which a sleeping process gets its core late is
+# allowed ten times, since so many processes must run one after another. Usage: death_test.sh GYRE-RUN GYRE-TRAIN
 set -u
 run=$1 train=$2 failures=0 ranks=4
 export OPENBLAS_NUM_THREADS=1
@@ -28,8 +27,8 @@ pid_of()
     done
 }
 
-# The control: on each core a process that only sleeps, 5 ms at a time; by how many ms the worst of these sleeps was too long stands in
-# $work/late.CORE when it ends, which is after $work/over is there.
+# The control: on each core a process that only sleeps, 5 ms at a time; by how many ms the worst of these sleeps was too
+# long stands in $work/late.CORE when it ends, which is after $work/over is there.
 sleep_on() # CORE
 {
     local before late worst=0 never

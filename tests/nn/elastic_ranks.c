@@ -1,4 +1,5 @@
-/* The hooks stand around those of the library's strategy: what the test does to a rank happens where that would compute. */
+/* The hooks stand around those of the library's strategy: what the test does to a rank happens where that would
+ * compute. */
 #include "elastic_ranks.h"
 
 #include <sys/resource.h>
@@ -19,7 +20,8 @@ static void perhaps_die(enum place place)
             raise(SIGKILL);
 }
 
-/* The first time as the run is made, the second on rank 0 alone, or on who takes its place: before the others have the state. */
+/* The first time as the run is made, the second on rank 0 alone, or on the rank that replaces it: before the others
+ * have the state. */
 static gyre_status open_strategy(const struct gyre_nn_run *run, void **self_p)
 {
     static int opened;

@@ -1,5 +1,6 @@
-/* A rank of an elastic run, as the tests want it: it trains with a strategy of the library and around that dies at a place of a step, is
- * slow, or has no descriptors, as the plan says, and writes down on a shared page which rows of which step it has computed. */
+/* A rank of an elastic run, as the tests want it. It trains with a strategy of the library, and dies at a place of a
+ * step, is slow, or has no descriptors, as the plan says. It records on a shared page which rows of which step it
+ * has computed. */
 #ifndef GYRE_TESTS_NN_ELASTIC_RANKS_H
 #define GYRE_TESTS_NN_ELASTIC_RANKS_H
 
@@ -24,7 +25,7 @@ struct kill {
 
 struct page {
     _Atomic uint64_t step[RANKS_MOST]; /* which a rank computes */
-    _Atomic int deaths;                /* that the parent has still to bring about: nobody ends before */
+    _Atomic int deaths;                /* that the parent has still to bring about: no rank ends before */
     struct end {
         gyre_status status;
         uint64_t hash;
@@ -54,12 +55,12 @@ struct plan {
     int awaited; /* ranks; a step takes long while there are fewer */
     const char *checkpoint, *resume;
     uint64_t stop_after;
-    bool full;  /* rank 1 has no descriptor left for a while, and whoever looks for joiners wants one */
+    bool full;  /* rank 1 has no descriptor left for a while, and the check for joiners needs one */
     bool worse; /* every epoch has ten times the rate of the one before, and the run has patience */
     bool slow;  /* rank 1 takes ten times as long for everything, and in three steps longer than the stall clock */
 };
 
-extern struct page *page; /* shared by the ranks and their parent, who sets it up */
+extern struct page *page; /* shared by the ranks and their parent, which sets it up */
 extern struct plan plan;  /* of the run that begins; set before the ranks are forked */
 
 /* The whole life of a rank after its fork. `rank` stays its number on the page, whatever it is in later epochs. */

@@ -1,13 +1,13 @@
-/* Elastic training: ranks are killed, by themselves at a chosen place of a chosen step and by their parent at random, and
- * those who are left end with
- *   - the bits of an undisturbed run with the same memberships (canonical order, Adam),
- *   - the same where ranks train apart, and a death costs what was done since the last exchange,
- *   - the same with one among them that is ten times slower than the others, whom nobody takes for stopped,
- *   - the bits of any undisturbed run (deterministic),
- *   - the parameters of one rank to 1e-12 (fp64, momentum) and its losses to 1e-7 (costs are rounded to 2^-20 in each piece of a
- *     batch): a sample that is lost or used twice would show
- *     in the third digit. And every row of every step that counts was computed by just one of the ranks of that step.
- * Argument: a seed for what the parent does; its time is not repeated. */
+/* Elastic training: ranks are killed, by themselves at a chosen place of a chosen step and by their parent at
+ * random. The survivors end with
+ * - the bits of an undisturbed run with the same memberships (canonical order, Adam),
+ * - the same where ranks train apart, and a death costs what was done since the last exchange,
+ * - the same with one among them that is ten times slower than the others, which is not declared stopped,
+ * - the bits of any undisturbed run (deterministic),
+ * - the parameters of one rank to 1e-12 (fp64, momentum) and its losses to 1e-7 (costs are rounded to 2^-20 in each
+ *   piece of a batch): a sample that is lost or used twice would show in the third digit. And every row of every
+ *   step that counts was computed by just one of the ranks of that step. Argument: a seed for what the parent does;
+ *   its time is not repeated. */
 #include <math.h>
 
 #include "elastic_ranks.h"
@@ -20,7 +20,8 @@ static uint64_t draw(uint64_t below)
     return (chance >> 33) % below;
 }
 
-/* Kills `deaths` ranks, each when it has come some steps further; true: who was not to die has ended with status 0. */
+/* Kills `deaths` ranks, each when it has come some steps further. True if the ranks that were not to die have ended
+ * with status 0. */
 static bool run(int ranks, int deaths, const char *what)
 {
     char folder[] = "/tmp/gyre-elastic-XXXXXX", file[64];
@@ -83,7 +84,7 @@ static bool complain(const char *what, const char *problem)
     return false;
 }
 
-/* All who are left have succeeded, with one hash, which is given. */
+/* True if all survivors have succeeded, with one hash, which is given. */
 static bool together(int ranks, int left, uint64_t *hash_p, const char *what)
 {
     int good = 0;
@@ -114,7 +115,7 @@ static double loss_of(int ranks)
     return NAN;
 }
 
-/* Each row of each step was computed once by those who made up the membership with which the step counts. */
+/* True if each row of each step was computed once by the ranks of the membership with which the step counts. */
 static bool rows_counted(int ranks, const char *what)
 {
     size_t turn = 0;
@@ -138,8 +139,8 @@ static bool rows_counted(int ranks, const char *what)
 
 static const struct kill three[] = {{2, 7, BACKWARD}, {0, 30, UPDATED}, {3, 31, BEFORE}};
 
-/* The run that is planned, of which `left` processes are left, and a replay of its memberships in which nothing happens: in
- * canonical order the same bits. */
+/* The run that is planned, of which `left` processes are left, and a replay of its memberships in which nothing
+ * happens: in canonical order the same bits. */
 static bool equals_replay(int ranks, int left, const char *what, uint64_t *hash_p, size_t *logs_p)
 {
     struct gyre_nn_membership log[LOG_MOST];
@@ -184,8 +185,8 @@ static bool test_replay(void)
     return good && elastic != quiet;
 }
 
-/* A rank that takes ten times as long as the others for everything, and sometimes longer than the stall clock, before a death
- * and after it, is late and nothing else: it is there to the end. */
+/* A rank that takes ten times as long as the others for everything, and sometimes longer than the stall clock, before a
+ * death and after it, is late and nothing else: it is there to the end. */
 static bool test_slow(void)
 {
     static const struct kill two[] = {{2, 7, BACKWARD}, {0, 30, UPDATED}};
@@ -251,7 +252,8 @@ static bool test_refusals(void)
     return good;
 }
 
-/* A process joins, in the place of one that died, and has the state from the others: they die afterwards, but for one. */
+/* A process joins, in the place of one that died, and has the state from the others: they die afterwards, but for
+ * one. */
 static bool test_join(const char *strategy, const char *settings)
 {
     static const struct kill two[] = {{1, 5, BACKWARD}, {0, 70, BACKWARD}};
@@ -282,7 +284,8 @@ static bool test_apart(const char *strategy, const char *settings)
     return equals_replay(5, 2, strategy, &hash, &logs) && (logs >= 3 || complain(strategy, "too few memberships"));
 }
 
-/* The first ranks, which were there from the beginning to the end, have the model of the best epoch, not of the last. */
+/* The first ranks, which were there from the beginning to the end, have the model of the best epoch, not of the
+ * last. */
 static bool gave_the_best(int ranks, const char *what)
 {
     for (int i = 0; i < ranks; i++) {
@@ -291,14 +294,15 @@ static bool gave_the_best(int ranks, const char *what)
             return complain(what, end->sentence);
         printf("%s: rank %d of %d: the best epoch had %g, the last %g, the model has %g\n", what, i, end->ranks,
                end->least, end->latest, end->given);
-        /* Other ranks than there were at the best epoch evaluate other numbers of rows: their float32 products round otherwise. */
+        /* Other ranks than there were at the best epoch evaluate other numbers of rows: their float32 products round
+         * otherwise. */
         if (!(end->latest > 1.01 * end->given && fabs(end->given / end->least - 1) < 1e-6))
             return complain(what, "the model is not the best epoch's");
     }
     return true;
 }
 
-/* Patience outlives ranks: those who are left, and who comes later, end with the model of the best epoch. */
+/* Patience outlives ranks: survivors and later joiners end with the model of the best epoch. */
 static bool test_patience(const char *strategy, const char *settings)
 {
     static const struct gyre_nn_membership log[] = {{0, 2}, {70, 3}};
@@ -319,7 +323,8 @@ static bool test_patience(const char *strategy, const char *settings)
     return good && run(3, 0, "patience") && together(3, 3, &hash, "patience") && gave_the_best(2, "patience");
 }
 
-/* Rank 0 dies when it has begun, before anybody else has the state: the next one begins, from the file if there is one. */
+/* Rank 0 dies when it has begun, before anybody else has the state: the next one begins, from the file if there is
+ * one. */
 static bool test_beginning(const char *resume, uint64_t *quiet_p)
 {
     static const struct kill first[] = {{0, 0, BEGINNING}};
@@ -338,8 +343,8 @@ static bool test_beginning(const char *resume, uint64_t *quiet_p)
     return good && elastic == quiet;
 }
 
-/* Plain SGD has no state that could begin anew: with changes after which there are as many ranks as before, the bits are those
- * of a run without any, for what the strategy keeps is restored. */
+/* Plain SGD has no state that could begin anew: with changes after which there are as many ranks as before, the bits
+ * are those of a run without any, for what the strategy keeps is restored. */
 static bool test_kept(const char *strategy, const char *settings)
 {
     static const struct gyre_nn_membership log[] = {{0, 3}, {10, 3}, {45, 3}};
@@ -383,7 +388,7 @@ static bool test_resume(const char *folder)
     return good && resumed == replay && gone_on != fresh;
 }
 
-/* A look for joiners that fails, and in which nobody does, costs nothing. */
+/* A check for joiners that fails without a failed rank costs nothing. */
 static bool test_full(void)
 {
     uint64_t hash;

@@ -155,8 +155,8 @@ static void others(gyre_comm *comm)
     free(average.params);
 }
 
-/* The exchange that every=0 promises for the end, and that a run which ends inside its first period has not had, nor one whose
- * first exchange is still under way; and a second period ends with the model of the first. */
+/* The exchange that every=0 promises for the end, and that a run which ends inside its first period has not had, nor
+ * one whose first exchange is still under way; and a second period ends with the model of the first. */
 static void at_the_end(gyre_comm *comm, const char *strategy, const char *own, size_t batch)
 {
     static const char *const unmet[] = {"every=0", "every=1000", "every=0,delay=2", "every=6,delay=4"};

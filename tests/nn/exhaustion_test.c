@@ -1,7 +1,7 @@
-/* Every allocation of libgyre-nn, one by one, and of the JSON library and zlib on its behalf, fails once: opening data, building
- * a model, training with checkpoints, resuming. The call that it hits says GYRE_NO_MEMORY and gives a sentence, or does
- * without; nothing is left that is half done; and the same call again, with memory, ends with the bits of a run that
- * lacked nothing.
+/* Every allocation of libgyre-nn, one by one, and of the JSON library and zlib on its behalf, fails once: opening data,
+ * building a model, training with checkpoints, resuming. The call that it hits says GYRE_NO_MEMORY and gives a
+ * sentence, or does without; nothing is left that is half done; and the same call again, with memory, ends with the
+ * bits of a run that lacked nothing.
  *
  * The linker's --wrap leads nn's own calls of the malloc family here; those of other libraries do not come by. */
 #include <dirent.h>
@@ -146,8 +146,8 @@ static gyre_nn_model *build(void)
     return model;
 }
 
-/* Trains from the start, or from the checkpoint, to `stop` steps; a failed try leaves a model that moved, so each begins
- * with a new one. */
+/* Trains from the start, or from the checkpoint, to `stop` steps; a failed try leaves a model that moved, so each
+ * begins with a new one. */
 static uint64_t train(const gyre_nn_dataset *data, bool resume, uint64_t stop)
 {
     struct gyre_nn_train_options options = gyre_nn_train_defaults();

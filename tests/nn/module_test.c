@@ -1,6 +1,6 @@
-/* Every module's gradient, and that of whole models, against central differences, in fp64, with regard to parameters and,
- * through a dense layer below it, to a module's input; fp32 agrees with fp64; dropout can be replayed, and drops the same whatever the pieces;
- * several users of one value add up. */
+/* Every module's gradient, and that of whole models, against central differences, in fp64, with regard to parameters
+ * and, through a dense layer below it, to a module's input; fp32 agrees with fp64; dropout can be replayed, and drops
+ * the same whatever the pieces; several users of one value add up. */
 #include <criterion/criterion.h>
 #include <gyre/nn.h>
 #include <math.h>
@@ -71,8 +71,8 @@ static double cost_of(struct problem *p)
     return cost;
 }
 
-/* By four values of the cost, for those of two are not enough where a layer norm sees rows that hardly vary: what is left out
- * is of the order of h^4. */
+/* By four values of the cost, for those of two are not enough where a layer norm sees rows that hardly vary: what is
+ * left out is of the order of h^4. */
 static double difference_at(struct problem *p, double *param)
 {
     double kept = *param, h = 1e-5, cost[4];

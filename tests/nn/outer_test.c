@@ -1,6 +1,6 @@
-/* The outer steps against their papers' equations. Every rank is fed gradients that are known; each rank then computes by
- * itself, in the plainest way, what all of them should have become after several periods: with unequal shards, for each
- * of the methods that average every H steps, with settings that hide nothing. Without delay; fp64, 1e-12. */
+/* The outer steps against their papers' equations. Every rank is fed gradients that are known; each rank then computes
+ * by itself, in the plainest way, what all of them should have become after several periods: with unequal shards, for
+ * each of the methods that average every H steps, with settings that hide nothing. Without delay; fp64, 1e-12. */
 #include <gyre/nn.h>
 #include <math.h>
 

@@ -1,5 +1,6 @@
-/* In which order the stages of a pipeline do forwards and backwards: gyre-run -n STAGES nn_pipeline_order MICRO. Rank 0 prints a line of f and b
- * for each stage, from one step of a small MLP. The linker puts the functions below in the place of the tape's (--wrap). */
+/* In which order the stages of a pipeline do forwards and backwards: gyre-run -n STAGES nn_pipeline_order MICRO. Rank 0
+ * prints a line of f and b for each stage, from one step of a small MLP. The linker puts the functions below in the
+ * place of the tape's (--wrap). */
 #include <gyre/nn.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The clock of perf/train/run, which simulates a pipeline with more stages than there are cores, does in each stage what the strategy does, in
-its order: pipeline_order_test.py GYRE_RUN NN_PIPELINE_ORDER PERF_TRAIN_RUN"""
+"""The clock of perf/train/run, which simulates a pipeline with more stages than there are cores, does in each stage
+what the strategy does, in its order: pipeline_order_test.py GYRE_RUN NN_PIPELINE_ORDER PERF_TRAIN_RUN"""
 import importlib.machinery
 import importlib.util
 import subprocess

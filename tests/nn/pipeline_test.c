@@ -1,9 +1,10 @@
 /* A pipeline trains what one rank trains that computes as many pieces, bit for bit: an MLP, an autoencoder and a
- * transformer with residual connections and dropout, clipped, on 1 to 4 stages, by both schedules, with recomputation and
- * without, with batches that the micro-batches do not divide. The micro-batches in flight are at most what the schedule
- * says. Two pipelines of two stages train it within rounding. A model that cannot be cut so often is refused. The branches
- * of the recommender are stages side by side: neither is more micro-batches ahead than the other. A bound on memory moves
- * the stages or refuses them; and a run that is resumed under another bound keeps the stages that its state belongs to. */
+ * transformer with residual connections and dropout, clipped, on 1 to 4 stages, by both schedules, with recomputation
+ * and without, with batches that the micro-batches do not divide. The micro-batches in flight are at most what the
+ * schedule says. Two pipelines of two stages train it within rounding. A model that cannot be cut so often is refused.
+ * The branches of the recommender are stages side by side: neither is more micro-batches ahead than the other. A bound
+ * on memory moves the stages or refuses them; and a run that is resumed under another bound keeps the stages that its
+ * state belongs to. */
 #include <gyre/nn.h>
 #include <math.h>
 

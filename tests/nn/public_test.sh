@@ -1,7 +1,6 @@
 #!/bin/bash
-# A strategy is something that a user could have written: those of the library call nothing of it that is not public, and are a
-# file each behind the table.
-# Usage: public_test.sh NM SOURCE OBJECT...
+# A strategy is something that a user could have written: those of the library call nothing of it that is not public,
+# and are a file each behind the table. Usage: public_test.sh NM SOURCE OBJECT...
 set -u
 nm=$1 source=$2 failures=0
 shift 2

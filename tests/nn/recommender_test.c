@@ -1,6 +1,6 @@
-/* The compound recommender: its gradients (two branches, two costs, attention) equal central differences in fp64; it learns
- * the planted structure, and what attention says that an answer rests on is the item that was planted; a model without
- * the right features cannot know it. Slices, joins and reconstructions that do not fit are refused. */
+/* The compound recommender: its gradients (two branches, two costs, attention) equal central differences in fp64; it
+ * learns the planted structure, and what attention says that an answer rests on is the item that was planted; a model
+ * without the right features cannot know it. Slices, joins and reconstructions that do not fit are refused. */
 #include <criterion/criterion.h>
 #include <gyre/nn.h>
 #include <math.h>

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""The package safetensors opens checkpoints of gyre-train: of each model on one rank, and of strategies whose state is in the file
-on two. Names, types, shapes, metadata and every value are what checkpoint_reader.py finds by the format's description alone.
+"""The package safetensors opens checkpoints of gyre-train: of each model on one rank, and of strategies whose state
+is in the file on two. Names, types, shapes, metadata and every value are what checkpoint_reader.py finds by the
+format's description alone.
 
     safetensors_package_test.py GYRE-RUN GYRE-TRAIN
 
-The package is not in Debian 12: pip install --no-deps --target build/python safetensors, and PYTHONPATH=build/python."""
+The package is not in Debian 12: pip install --no-deps --target build/python safetensors, and
+PYTHONPATH=build/python."""
 from __future__ import annotations
 
 import os

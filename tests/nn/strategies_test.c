@@ -1,6 +1,6 @@
 /* Every strategy of the library, on 4 ranks: with its defaults it trains the digits to 95 %; and a run that is cut, in
- * the middle of a period and with an exchange under way, goes on to the same bits, those of the loss included. The state
- * of a strategy that a checkpoint forgets would show: the cut run and the whole one differ then. */
+ * the middle of a period and with an exchange under way, goes on to the same bits, those of the loss included. The
+ * state of a strategy that a checkpoint forgets would show: the cut run and the whole one differ then. */
 #include <gyre/nn.h>
 #include <math.h>
 
@@ -12,8 +12,8 @@ static char file[64];
 static gyre_nn_dataset *data;
 static size_t hidden = 32;
 
-/* Settings that a run is cut with, beside the defaults; async by its defaults mixes what time brings, and is cut with ranks
- * that keep step (its state is looked at in async_test). */
+/* Settings that a run is cut with, beside the defaults; async by its defaults mixes what time brings, and is cut with
+ * ranks that keep step (its state is looked at in async_test). */
 static const struct {
     const char *strategy, *settings;
 } cuts[] = {

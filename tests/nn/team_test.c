@@ -1,5 +1,6 @@
-/* Threads within a rank: every grid of them computes what one thread computes, within rounding, and the same bits again and
- * again; each is there when it is asked for and gone afterwards; in a child of a fork the same bits come without them. */
+/* Threads within a rank: every grid of them computes what one thread computes, within rounding, and the same bits again
+ * and again; each is there when it is asked for and gone afterwards; in a child of a fork the same bits come without
+ * them. */
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <gyre/nn.h>

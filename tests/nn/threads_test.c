@@ -1,5 +1,5 @@
-/* How many threads BLAS has on ranks that share a host: their part of the cores, or what somebody has asked for. The number
- * is set behind gyre's back first, to one that no sharing would give, so that it shows who has changed it. */
+/* How many threads BLAS has on ranks that share a host: their part of the cores, or the number that was asked for.
+ * The number is first set without gyre, to one that no sharing would give, so that every change shows. */
 #include <gyre/nn.h>
 #include <sched.h>
 #include <sys/syscall.h>
@@ -12,8 +12,8 @@
 extern int openblas_get_num_threads(void) __attribute__((weak));
 extern void openblas_set_num_threads(int threads) __attribute__((weak));
 
-/* What the library learns of the cores on which a process may run: those of a machine that is not there, where `machine`
- * knows the process. */
+/* What the library learns of the cores on which a process may run: those of a machine that is not there, where
+ * `machine` knows the process. */
 static struct cores {
     pid_t process;
     cpu_set_t cores;
@@ -82,7 +82,8 @@ static void asked(int rank)
     OK(comm, gyre_comm_destroy(comm));
 }
 
-/* Two ranks, each of which has a host of its own, as it were; LOCAL_WORLD_SIZE may count ranks of other communicators. */
+/* Two ranks, each of which has a host of its own, as it were; LOCAL_WORLD_SIZE may count ranks of other
+ * communicators. */
 static void hosts(int rank)
 {
     unsetenv("LOCAL_WORLD_SIZE");
@@ -97,7 +98,7 @@ static void hosts(int rank)
 /* A machine of 8 cores, of which rank r has [from, to). */
 static void have(gyre_comm *comm, int rank, size_t from, size_t to)
 {
-    OK(comm, gyre_barrier(comm)); /* nobody looks at what is changed */
+    OK(comm, gyre_barrier(comm)); /* no rank reads what is changed */
     CPU_ZERO(&machine[rank].cores);
     for (size_t i = from; i < to; i++)
         CPU_SET(i, &machine[rank].cores);

@@ -1,8 +1,8 @@
 /* Wrong values in the arguments of each function of gyre/nn.h: sizes of 0 or too large, unknown numbers of enums,
- * batches and data that do not fit the model, numbers that are not finite, calls before those they follow. Each call has
- * to be refused with a sentence. NULL is tried in misuse_test.c, and here in chains of layers alone. An exported function
- * that is neither called here nor known to be wrong with NULL alone fails the test.
- * Usage: wrong_test exports-nn.txt */
+ * batches and data that do not fit the model, numbers that are not finite, calls before those they follow. Each call
+ * has to be refused with a sentence. NULL is tried in misuse_test.c, and here in chains of layers alone. An exported
+ * function that is neither called here nor known to be wrong with NULL alone fails the test. Usage: wrong_test
+ * exports-nn.txt */
 #include <gyre/nn.h>
 #include <math.h>
 #include <stdint.h>

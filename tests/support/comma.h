@@ -1,5 +1,5 @@
-/* A locale whose decimal point is a comma, as a program in German has it. A machine need not have one: it is written here,
- * in the format of glibc's LC_NUMERIC, which is that of the C locale with another first letter. */
+/* A locale whose decimal point is a comma, as a program in German has it. A machine need not have one: it is written
+ * here, in the format of glibc's LC_NUMERIC, which is that of the C locale with another first letter. */
 #ifndef GYRE_TESTS_SUPPORT_COMMA_H
 #define GYRE_TESTS_SUPPORT_COMMA_H
 

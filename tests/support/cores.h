@@ -1,5 +1,5 @@
-/* For programs whose ranks are to think that there are cores for all of them, where fewer is what there is: the library calls the
- * program's own sched_getaffinity (ENABLE_EXPORTS). */
+/* For programs whose ranks are to think that there are cores for all of them, where fewer is what there is: the library
+ * calls the program's own sched_getaffinity (ENABLE_EXPORTS). */
 #ifndef GYRE_TESTS_CORES_H
 #define GYRE_TESTS_CORES_H
 

@@ -1,6 +1,6 @@
-/* Stores past the caches that come as late as they may: not before the fence that stands behind them (gy_stream_fence). A processor
- * hardly ever lets the lack of one be seen; this does. For tests of which the linker sends calls of gy_copy_stream, gy_copy_both and
- * gy_stream_fence here first. One thread. */
+/* Stores past the caches that come as late as they may: not before the fence that stands behind them (gy_stream_fence).
+ * A processor hardly ever lets the lack of one be seen; this does. For tests of which the linker sends calls of
+ * gy_copy_stream, gy_copy_both and gy_stream_fence here first. One thread. */
 #ifndef GYRE_TESTS_LATE_STORES_H
 #define GYRE_TESTS_LATE_STORES_H
 

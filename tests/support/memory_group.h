@@ -1,11 +1,11 @@
 /* A memory cgroup of the test's own, below that of this process, so that shared memory can really run out.
  *
- * Version 1 can refuse instead of killing (memory.oom_control): a system call that finds no memory fails. Version 2 can
- * only kill, which tests nothing here, so it counts as no group: exhaustion_space.c has another way then.
+ * Version 1 can refuse instead of killing (memory.oom_control): a system call that finds no memory fails. Version 2
+ * can only kill, which tests nothing here, so it counts as no group: exhaustion_space.c has another way then.
  *
- * Whoever runs out in a page fault sleeps until there is more. Private memory is touched before one joins, and shared
- * memory is what is tested; what remains is the kernel's page tables. A watcher gives a sleeper a few pages for them:
- * never enough for shared pages that were not reserved. */
+ * A process that runs out of memory in a page fault sleeps until there is more. Private memory is touched before a
+ * process joins the group, and shared memory is what is tested; what remains is the kernel's page tables. A watcher
+ * gives a sleeper a few pages for them: never enough for shared pages that were not reserved. */
 #ifndef GYRE_TESTS_SUPPORT_MEMORY_GROUP_H
 #define GYRE_TESTS_SUPPORT_MEMORY_GROUP_H
 

@@ -56,9 +56,9 @@ static inline void rank_expect(const gyre_comm *comm, gyre_status status, gyre_s
             rank_fail("line %d: not true: %s", __LINE__, #condition); \
     } while (0)
 
-/* Before somebody does what ends the world: when it returns, nobody is still meeting, or inside an earlier call. Whoever
- * is through it first may have ended the world already, before the others are: to them it gives `later`, as do the
- * calls that follow. */
+/* Called before a rank ends the world: when it returns, no rank is still bootstrapping, or inside an earlier call.
+ * The rank that is through it first may have ended the world before the others are: on them it returns `later`, as
+ * do the calls that follow. */
 static inline void rank_gather(gyre_comm *comm, gyre_status later)
 {
     gyre_status status = gyre_barrier(comm);

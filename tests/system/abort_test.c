@@ -1,15 +1,15 @@
-/* After an error nobody touches a buffer. Large collectives of all kinds are in flight in both directions when the world
- * ends; a request whose wait has returned gives its buffers back, and their pages are taken away at once:
+/* After an error no buffer is accessed. Large collectives of all kinds are in flight in both directions when the
+ * world ends; a request whose wait has returned gives its buffers back, and their pages are taken away at once:
  *
- *   wait returns an error ──► mprotect(PROT_NONE), or a pattern ──► more calls, destroy, a pause ──► nothing touched them
+ *   wait returns an error ──► mprotect(PROT_NONE), or a pattern ──► more calls, destroy, a pause ──► no access
  *
- * A touch by this process is a SIGSEGV; one by the kernel on its behalf would be an EFAULT, which the calls below turn
- * into an end as well; a write is seen in the pattern. Abort and destroy take under a second, and as much longer as
- * somebody who only sleeps comes late on this machine. Arguments: who ends the world, and how many ranks there are.
+ * An access by this process is a SIGSEGV; one by the kernel on its behalf would be an EFAULT, which the calls below
+ * turn into an end as well; a write is seen in the pattern. Abort and destroy take under a second, and as much
+ * longer as a sleeping process comes late on this machine. Arguments: the cause of the end, and the number of ranks.
  *
- *   thread   another thread of one rank aborts, while its main thread waits
- *   everyone a thread of every rank aborts, at about the same time
- *   death    a rank is killed */
+ *   thread     another thread of one rank aborts, while its main thread waits
+ *   everyone   a thread of every rank aborts, at about the same time
+ *   death      a rank is killed */
 #include <pthread.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -142,7 +142,7 @@ static bool run_requests(void)
     return over;
 }
 
-/* Under way until the world ends, for nobody sends them; the world may have ended already. */
+/* Under way until the world ends, since no rank sends them; the world may have ended already. */
 static void start_in_vain(gyre_request *vain[2])
 {
     static int never[2];

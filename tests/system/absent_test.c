@@ -1,5 +1,6 @@
-/* A rank that computes for longer than GYRE_PEER_TIMEOUT, while others send to it what its socket does not hold: it is absent, and not
- * lost. The environment says how long a host may be silent, and the argument for how many milliseconds a rank computes. */
+/* A rank that computes for longer than GYRE_PEER_TIMEOUT, while others send to it what its socket does not hold: it is
+ * absent, and not lost. The environment says how long a host may be silent, and the argument for how many milliseconds
+ * a rank computes. */
 #include "support/rank.h"
 
 #define SHORT 8000     /* elements: eager, so that the root runs ahead */

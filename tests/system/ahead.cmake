@@ -1,4 +1,4 @@
-# Ranks that wait for nobody in short collectives with a root, as they do where they share cores.
+# Ranks that do not wait in short collectives with a root, as they do where they share cores.
 add_executable(ahead_test ahead_test.c)
 target_include_directories(ahead_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
 target_link_libraries(ahead_test PRIVATE gyre_compile gyre)

@@ -1,13 +1,15 @@
-/* Short broadcasts, reductions, gathers and scatters over windows, in which a rank that gives and takes nothing waits for nobody
- * where ranks share cores (collectives/shm/eager.h), as three do on two:
+/* Short broadcasts, reductions, gathers and scatters over slots, in which a rank that contributes and consumes
+ * nothing does not wait where ranks share cores (collectives/shm/eager.h), as three do on two:
  *
- *   alone    while the others sleep, a rank that gives returns from as many calls as there are places, and from no more; what it gave
- *            is whole when they come, though it has written over its buffer at once
- *   order    all kinds, all short lengths, any root, blocking or not, each rank at its own pace and writing over its buffers at once
+ *   alone    while the others sleep, a sender returns from as many calls as there are places, and from no more; what it
+ *            sent is complete when they come, though it has written over its buffer at once
+ *   order    all kinds, all short lengths, any root, blocking or not, each rank at its own pace and writing over its
+ *            buffers at once
  *   many     the same, several under way together, some of which use a schedule
- *   leave    who gives, and has destroyed the communicator before the others come, has given all the same
- *   part     the same of a communicator that is not the world's, while those who have gone make others
- *   die      a rank ends while another has given ahead of it: who comes later has what was given, and all that are left are told
+ *   leave    a sender that has destroyed the communicator before the others come has sent everything all the same
+ *   part     the same of a communicator that is not the world's, while those that have left it make others
+ *   die      a rank ends while another has sent ahead of it: a rank that comes later has what was sent, and all
+ *            survivors are told
  *   differ   ranks that are each the root of what they call find out, though none waits for another */
 #include <stdatomic.h>
 
@@ -226,7 +228,7 @@ static void run_many(int rank)
     OK(comm, gyre_comm_destroy(comm));
 }
 
-/* The first call of those in which rank 0 waits for nobody; when it returns, all have made it. */
+/* The first of the calls in which rank 0 does not wait; when it returns, all have made it. */
 static gyre_comm *begin_with_one(int rank, struct call *it)
 {
     gyre_comm *comm = rank_begin(30);
@@ -276,7 +278,8 @@ static void run_dying(int rank)
 
 #define PARTS 12
 
-/* The last rank comes late to what rank 0 has given: who has gone makes other communicators meanwhile, with windows of their own. */
+/* The last rank comes late to what rank 0 has sent: ranks that have left make other communicators meanwhile, with
+ * slots of their own. */
 static void run_parting(int rank)
 {
     gyre_comm *world = rank_begin(60), *some, *all, *next;

@@ -1,5 +1,5 @@
-/* Operations of a user's own, for tests: one that commutes and one that does not, as functions of two elements, and over
- * arrays, which need not be aligned, as gyre calls them. */
+/* Operations of a user's own, for tests: one that commutes and one that does not, as functions of two elements, and
+ * over arrays, which need not be aligned, as gyre calls them. */
 #ifndef GYRE_TESTS_SYSTEM_ALGEBRA_H
 #define GYRE_TESTS_SYSTEM_ALGEBRA_H
 

@@ -1,5 +1,5 @@
-/* All send to rank 0, which computes meanwhile, for longer than they try to connect: more than its backlog has room for. It is absent, and
- * neither lost nor out of reach. The argument says for how many milliseconds it computes. */
+/* All send to rank 0, which computes meanwhile, for longer than they try to connect: more than its backlog has room
+ * for. It is absent, and neither lost nor out of reach. The argument says for how many milliseconds it computes. */
 #include "support/rank.h"
 
 int main(int argc, char **argv)

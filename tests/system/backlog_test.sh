@@ -1,6 +1,6 @@
 #!/bin/bash
-# Seven ranks send to one that computes, on a host whose kernel lets one visitor wait at a door: a network namespace of its own. Needs
-# root. Usage: backlog_test.sh GYRE-RUN BACKLOG-TEST
+# Seven ranks send to one that computes, on a host whose kernel lets one connection wait at a listener: a network
+# namespace of its own. Needs root. Usage: backlog_test.sh GYRE-RUN BACKLOG-TEST
 set -eu
 skip() { echo "skipped: $1"; [ "${GYRE_TEST_STRICT:-0}" != 1 ] || exit 1; exit 77; }
 if [ -z "${GYRE_TEST_OWN_NAMESPACE:-}" ]; then

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Two TUN devices, tap0 of each of two network namespaces, joined by a relay that drops packets above a length without a word, as a
-broken path does. Usage: blackhole.py NAMESPACE-1 NAMESPACE-2 BYTES SECONDS. Prints "ready"; ends by itself."""
+"""Two TUN devices, tap0 of each of two network namespaces, joined by a relay that drops packets above a length
+without a word, as a broken path does. Usage: blackhole.py NAMESPACE-1 NAMESPACE-2 BYTES SECONDS. Prints "ready";
+ends by itself."""
 import ctypes
 import fcntl
 import os

@@ -1,7 +1,7 @@
 #!/bin/bash
-# A path that drops long packets and lets short ones pass: keep-alive probes are answered, data never arrives. Both ranks are told that
-# the other is out of reach, and what to look at, in the time that a silent host has. Needs root and /dev/net/tun.
-# Usage: blackhole_test.sh GYRE-PERF
+# A path that drops long packets and lets short ones pass: keep-alive probes are answered, data never arrives. Both
+# ranks are told that the other is out of reach, and what to look at, in the time that a silent host has. Needs root and
+# /dev/net/tun. Usage: blackhole_test.sh GYRE-PERF
 set -eu
 perf=$1 scratch=$(mktemp -d) one=gyre$$-1 two=gyre$$-2 relay=''
 skip() { echo "skipped: $1"; [ "${GYRE_TEST_STRICT:-0}" != 1 ] || exit 1; exit 77; }

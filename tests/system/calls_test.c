@@ -1,7 +1,8 @@
 /* One rank of the tests of how calls live together, one suite per run (the argument):
  *   requests  several in flight, completed by test, wait and wait_all; calls of some ranks that are requests of others,
  *             around the sizes where short vectors go another way; many of those in flight
- *   crossed   two communicators, opposite orders, 64 MiB; many on one, behind them one on the other that others wait in first
+ *   crossed   two communicators, opposite orders, 64 MiB; many on one, behind them one on the other that others wait in
+ *             first
  *   flat      1,000 distinct counts leave memory as it was
  *   mixed     heap, gyre memory, in place and unaligned in one call */
 #include <malloc.h>
@@ -110,8 +111,8 @@ static void collect(struct gy_case *it, gyre_request **request, uint64_t seed)
     it->comm = NULL;
 }
 
-/* The same calls of all kinds and short sizes on every rank, many in flight; but each rank has its own pace, blocks in some of
- * them, and collects them in an order of its own. */
+/* The same calls of all kinds and short sizes on every rank, many in flight; but each rank has its own pace, blocks in
+ * some of them, and collects them in an order of its own. */
 static void run_in_flight(int operations)
 {
     enum { PENDING = 20 };

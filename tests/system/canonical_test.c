@@ -1,11 +1,11 @@
 /* Canonical order in real runs: the bits of every reduction are those of one tree over the ranks, evaluated serially,
- * whatever transport, algorithm, count, root and tile size. Runs over shm, tcp and hosts that mix both all compare with the
- * same serial tree, so that they are equal to each other.
+ * whatever transport, algorithm, count, root and tile size. Runs over shm, tcp and hosts that mix both all compare with
+ * the same serial tree, so that they are equal to each other.
  *
  * reduce_scatterv: counts of zero and of nearly everything; in place and not.
  *
- * Narrow floats: the tree in float32 on the widened operands, rounded once. Operations of the user's: one that depends on
- * the brackets in canonical order; and without canonical order one that depends on the order of operands alone. */
+ * Narrow floats: the tree in float32 on the widened operands, rounded once. Operations of the user's: one that depends
+ * on the brackets in canonical order; and without canonical order one that depends on the order of operands alone. */
 #include "core/dtype.h"
 #include "expression.h"
 #include "order_data.h"

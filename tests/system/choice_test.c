@@ -2,14 +2,14 @@
  *
  *   names     a collective, or an algorithm, that does not exist, or not for one another: no world, and a sentence that
  *             says what there is
- *   calls     an algorithm that cannot do a call (order, counts, no shared memory): that call is an error which says why
- *             and what there is; nothing else is taken in its stead, and the communicator goes on
+ *   calls     an algorithm that cannot do a call (order, counts, no shared memory): that call is an error which says
+ *             why and what there is; nothing else is taken in its stead, and the communicator goes on
  *   choices   small blocks of all_to_all between many ranks over links travel by Bruck's algorithm, and arrive
  *   tiles     what goes from host to host and on is sent in tiles that are a small part of it
  *
- * Argument: "windows" or "links": can these ranks share memory? Or links of a kind:
- * "hosts", every rank is one; "groups", they are on two; "oversubscribed", on one core; "pair", two on one host; "part", the
- * first four are on one host, and two on others. */
+ * Argument: "windows" or "links": can these ranks share memory? Or links of a kind: "hosts", every rank is one;
+ * "groups", they are on two; "oversubscribed", on one core; "pair", two on one host; "part", the first four are on one
+ * host, and two on others. */
 #include "support/rank.h"
 
 static gyre_comm *comm;
@@ -136,7 +136,8 @@ static void test_part(void)
     OK(world, gyre_comm_set(world, "order", "shape"));
 }
 
-/* Two hosts, of two ranks and of one: halves are swapped whole, but of what is long in lots, one inside while one is outside. */
+/* Two hosts, of two ranks and of one: halves are swapped whole, but of what is long in lots, one inside while one is
+ * outside. */
 static void test_groups(void)
 {
     expect_chosen("all_reduce", 524288, "hierarchical_halving");
@@ -157,9 +158,10 @@ static void test_oversubscribed(void)
     expect_chosen("reduce_scatter", 1048576, "ring");
 }
 
-/* Two ranks over TCP: what just needs a grant goes in halves that do not; what both add goes whole from there on, but for long. */
-/* Where two ranks of a host have only sockets a vector goes whole as long as no grant is needed; where they may have more, in halves
- * that need none. */
+/* Two ranks over TCP: what just needs a grant goes in halves that do not; what both add goes whole from there on, but
+ * for long. */
+/* Where two ranks of a host have only sockets a vector goes whole as long as no grant is needed; where they may have
+ * more, in halves that need none. */
 static void test_pair(bool sockets)
 {
     CHECK(size == 2);
@@ -181,7 +183,8 @@ static uint64_t bytes_sent(void)
     return counters.tcp_bytes;
 }
 
-/* A chain of three: while it lasts its root has sent whole tiles, each a 48th of the vector, which no power of two is. */
+/* A chain of three: while it lasts its root has sent whole tiles, each a 48th of the vector, which no power of two
+ * is. */
 static void test_tiles(void)
 {
     enum { TILE = 682 * 64, BYTES = 48 * TILE };

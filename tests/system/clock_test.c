@@ -1,7 +1,7 @@
-/* The clock on the wall jumps by hours, back and forth, at every look at it: ranks meet, compute, wait for one that is late for
- * longer than their stall clock, lose one, shrink, let a joiner in and go on, and none of their clocks (stall 4 s, arrival
- * 60 s, meeting 90 s) runs out early, or never. Calls of the C library for the time come here instead, as this program's
- * symbols go before those of libraries; CLOCK_MONOTONIC is told truly. */
+/* The real-time clock jumps by hours, back and forth, each time it is read. Ranks bootstrap, compute, wait for a
+ * late rank for longer than their stall timeout, lose one, shrink, accept a joiner and go on. None of their timeouts
+ * (stall 4 s, arrival 60 s, bootstrap 90 s) ends early, or never. Calls of the C library for the time come here
+ * instead, as this program's symbols go before those of libraries; CLOCK_MONOTONIC is told truly. */
 #include <stdatomic.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -70,7 +70,7 @@ static void body(int rank)
         if (rank == RANKS - 1)
             usleep(LATE_MS * 1000);
         sum(comm, RANKS);
-        /* Who sleeps in a call may hear of a death before it sees that the call is over. */
+        /* A rank that sleeps in a call may hear of a death before it sees that the call is over. */
         rank_gather(comm, GYRE_PEER_DEAD);
         if (rank == RANKS - 1)
             raise(SIGKILL);
@@ -89,7 +89,7 @@ static void body(int rank)
     CHECK(atomic_load(&monotonic) > 10); /* the library looks at the time through this program */
 }
 
-/* The process behind the last number is the newcomer. */
+/* The process behind the last number is the joiner. */
 static void role(int number)
 {
     launch_set_number("WORLD_SIZE", RANKS);

@@ -1,15 +1,21 @@
-/* One rank destroys a communicator while the others still use it. Their calls on it are GYRE_PEER_LEFT at once, with a sentence that
- * names that rank and the operation, and the world and a sibling go on with right results. The one that left looks into gyre no more
- * until the others are through.
+/* One rank destroys a communicator while the others still use it. Their calls on it are GYRE_PEER_LEFT at once, with
+ * an error message that names that rank and the operation, and the world and a sibling go on with right results. The
+ * rank that left calls gyre no more until the others are through. The calls are collectives:
  *
- *   all_reduce, long, heap, broadcast, to_all, barrier, started, kept    collectives: of some bytes, of many, in memory of gyre_mem_alloc,
- *                                                               non-blocking, persistent
- *   send, isend, recv, both                                     messages to and from the rank that left; other ones are between two others
- *   chain                                                       messages in a ring: whoever fails first, all name the one that left
+ *   all_reduce, broadcast, to_all, barrier   of some bytes
+ *   long                                     of many
+ *   heap                                     in memory of gyre_mem_alloc
+ *   started, kept                            non-blocking, persistent
  *
- *   alone     one rank alone receives from the one that left, at first over a link that has no other end: nobody else tells it
+ * messages:
  *
- * The call begins when the communicator has been destroyed, or before ("early", which is every other round). Beside these:
+ *   send, isend, recv, both   to and from the rank that left; other ones are between two others
+ *   chain                     in a ring: whichever rank fails first, all name the one that left
+ *   alone                     one rank alone receives from the one that left, at first over a link that has no other
+ *                             end: no other rank tells it
+ *
+ * The call begins when the communicator has been destroyed, or before ("early", which is every other round). Beside
+ * these:
  *
  *   sent      what was complete, or had left, before it was destroyed arrives
  *   last      in order: each rank destroys it when it is through with the last operation, in which others still are
@@ -58,7 +64,8 @@ static gyre_status wait_after(gyre_status status, gyre_request **request)
     return status == GYRE_SUCCESS ? gyre_wait(request) : status;
 }
 
-/* A ring of messages that are too long to leave without the receiver. Who is far from the one that left gets the first. */
+/* A ring of messages that are too long to leave without the receiver. The rank farthest from the one that left gets
+ * the first. */
 static gyre_status pass_on(gyre_comm *comm)
 {
     gyre_status status = GYRE_SUCCESS;
@@ -67,7 +74,7 @@ static gyre_status pass_on(gyre_comm *comm)
     return status;
 }
 
-/* A message that waits for nobody does not fail at once: at the latest, the fifth, for which there is no credit. */
+/* A message without a wait does not fail at once: at the latest, the fifth, for which there is no credit. */
 static gyre_status send_some(gyre_comm *comm)
 {
     gyre_status status = GYRE_SUCCESS;
@@ -254,7 +261,7 @@ static void last_round(gyre_comm *world, int round)
     size_t floats = (size_t)1 << (round * 9 % 20);
     OK(world, gyre_comm_duplicate(world, &comm));
     if (rank == (owner + 1) % RANKS)
-        usleep(20000); /* who comes late still finds what the others have given */
+        usleep(20000); /* a late rank still finds what the others have sent */
     check_works(comm, floats, round);
     OK(comm, gyre_broadcast(comm, in, out, floats, GYRE_FLOAT32, owner));
     OK(comm, gyre_comm_destroy(comm));

@@ -1,7 +1,7 @@
-/* One rank of cut_test.sh, which cuts the network in two while all are inside all_reduces: then it tries to go on. Prints
- * "ready"; then the status of its attempt, the number of ranks that went on with it (0: it did not) and the sentence. When
- * the file of the first argument is there, the network being whole again, who went on works on, who did not tries again;
- * then it prints the same once more. */
+/* One rank of cut_test.sh, which cuts the network in two while all are inside all_reduces: then it tries to go on.
+ * Prints "ready"; then the status of its attempt, the number of ranks that went on with it (0: it did not) and the
+ * error message. When the file of the first argument is there, the network being whole again, a rank that went on
+ * computes further, and one that did not tries again; then it prints the same once more. */
 #include "support/rank.h"
 
 static float data[1 << 16];

@@ -1,7 +1,8 @@
 #!/bin/bash
-# The network is cut in two: the side with most ranks goes on, of equal halves the one with rank 0, and the ranks of the
-# other are told so (PARTITIONED, or EXCLUDED by those who went on), also when they ask again with the network whole again. Silent, or by a link that goes
-# down. In three: 2:1:1 goes on where the two are just half with rank 0, and 1:1:2 nowhere. Needs root. Usage: cut_test.sh CUT-TEST
+# The network is cut in two: the side with most ranks goes on, of equal halves the one with rank 0. The ranks of the
+# other are told so (PARTITIONED, or EXCLUDED by the ranks that went on), also when they ask again with the network
+# whole again. The cut is silent, or by a link that goes down. In three: 2:1:1 goes on where the two are just half with
+# rank 0, and 1:1:2 nowhere. Needs root. Usage: cut_test.sh CUT-TEST
 set -eu
 test=$1
 HOSTS=3
@@ -51,8 +52,8 @@ check_rank()
     [ "$status" != EXCLUDED ] || [[ $text == *"has been excluded"* ]] || fail "rank $1: $text"
 }
 
-# A:B ranks on host 1 and host 2; host GOES has those that go on. WHEN the network becomes whole again: late, when the other
-# side has been told; early, when those that go on do so, and the other side may hear of it from them.
+# A:B ranks on host 1 and host 2; host GOES has those that go on. WHEN the network becomes whole again: late, when the
+# other side has been told; early, when those that go on do so, and the other side may hear of it from them.
 part() # HOW WHEN A B GOES PORT
 {
     local how=$1 when=$2 a=$3 b=$4 goes=$5 port=$6 rank most least out=PARTITIONED
@@ -81,7 +82,7 @@ part() # HOW WHEN A B GOES PORT
     echo "$a:$b, $how, whole again $when: the side of host $goes goes on, the other does not"
 }
 
-# Three hosts with so many ranks, each cut off from all others; those of host 1 go on, or nobody (GOES 0).
+# Three hosts with so many ranks, each cut off from all others; those of host 1 go on, or none (GOES 0).
 part_in_three() # "A B C" GOES PORT
 {
     local counts=$1 goes=$2 port=$3 size=0 most=0 count rank

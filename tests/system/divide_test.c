@@ -98,8 +98,8 @@ static void many(void)
                 members[count++] = r;
         if (i % 16 == 0)
             compute(part, members, count, 5000);
-        /* the root of a broadcast is through at once, destroys its part and makes the next one: whoever lags must still
-         * find what it sent */
+        /* the root of a broadcast is through at once, destroys its part and makes the next one: a late rank must
+         * still find what it sent */
         int32_t value[2000];
         root = jitter % count;
         for (int k = 0; k < 2000; k++)

@@ -140,8 +140,9 @@ static void test_abort(void)
     OK(NULL, gyre_comm_destroy(comm));
 }
 
-/* A rank that stays away is named by all, also by those that miss it only in the middle of what they wait for. The others
- * are not to be late themselves on a machine that is busy: the clock is longer than any of them waits for a core. */
+/* A rank that stays away is named by all, also by those that miss it only in the middle of what they wait for. The
+ * others are not to be late themselves on a machine that is busy: the clock is longer than any of them waits for a
+ * core. */
 static void test_late(const char *algorithm)
 {
     setenv("GYRE_TIMEOUT", "5", 1);

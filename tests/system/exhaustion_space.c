@@ -4,7 +4,8 @@
  *            reserved is a SIGBUS
  *   budget   everywhere else (version 2 can only kill, a container may have none): the victim's fallocate says ENOSPC
  *            once its bytes are spent. Then no SIGBUS would come, so it is counted instead: at the end of each rank the
- *            file has exactly those pages that were reserved with fallocate; one that was touched without is one too many
+ *            file has exactly those pages that were reserved with fallocate; one that was touched without is one too
+ *            many
  *
  * GYRE_TEST_SPACE=group or budget decides otherwise. The linker puts our functions in front of the library's. */
 #include "exhaustion_space.h"
@@ -66,7 +67,7 @@ int __wrap_fallocate(int fd, int mode, off_t offset, off_t bytes)
 {
     if (!by_budget)
         return __real_fallocate(fd, mode, offset, bytes);
-    if (is_page(fd)) { /* nobody needs it: without, the rank goes on */
+    if (is_page(fd)) { /* not needed: without, the rank goes on */
         errno = ENOSPC;
         return limited ? -1 : __real_fallocate(fd, mode, offset, bytes);
     }
@@ -132,7 +133,7 @@ void space_leave(void)
 void space_check(void)
 {
     struct stat about;
-    if (!by_budget || fcntl(KEPT, F_GETFD) < 0) /* only who made the file has it */
+    if (!by_budget || fcntl(KEPT, F_GETFD) < 0) /* only the rank that made the file has it */
         return;
     pthread_mutex_lock(&shared->lock);
     CHECK(fstat(KEPT, &about) == 0);

@@ -1,6 +1,7 @@
-/* Who has given all that is needed of it may go. Of three ranks that reduce to rank 0 one sends its part and leaves, the other one is
- * late. Rank 0 sees part, end of the link and farewell in one turn, for its socket shows nothing before: it must wait for the late
- * one, whose part is missing, and not complain of the one that left. Over TCP. */
+/* A rank that has sent all that is needed of it may leave. Of three ranks that reduce to rank 0 one sends its part
+ * and leaves, the other one is late. Rank 0 sees the part, the end of the link and the leave message in one progress
+ * call, since its socket shows nothing before. It must wait for the late one, whose part is missing, and not report
+ * the one that left. Over TCP. */
 #include <errno.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>

@@ -1,5 +1,5 @@
-/* Each sleeper writes down when it went to sleep and when it was back; whoever asks waits until all have been back after
- * the end of the time in question, so that a machine that stood still is seen by those who stood still with it. */
+/* Each sleeper records when it went to sleep and when it was back. The reader waits until all have been back after
+ * the end of the time in question, so it also sees that a machine stood still if it stood still itself. */
 #include "fault_noise.h"
 
 #include <sched.h>

@@ -5,8 +5,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* The control: processes, one pinned to each of the first cores, that do nothing but sleep a millisecond at a time, from
- * begin to end. */
+/* The control: processes, one pinned to each of the first cores, that do nothing but sleep a millisecond at a time,
+ * from begin to end. */
 void fault_noise_begin(void);
 void fault_noise_end(void);
 /* By how much the worst of their sleeps between two times was too long; waits until they have all passed `to`. */

@@ -1,5 +1,5 @@
-/* Each rank is a process group of its own, ends with its launcher and has an alarm. They meet in a file of the folder of
- * fault_traces.c, so no two tests can want one port. The launcher is the reaper of whatever a rank starts. */
+/* Each rank is a process group of its own, ends with its launcher and has an alarm. They meet in a file of the folder
+ * of fault_traces.c, so no two tests can want one port. The launcher is the reaper of whatever a rank starts. */
 #include "fault_ranks.h"
 
 #include <dlfcn.h>
@@ -16,7 +16,7 @@
 #include "support/rank.h"
 
 #define END_NS INT64_C(60000000000)
-#define OTHER_CLOCKS "600" /* s: of gyre, where a scenario does not set them; so that whoever waits for one hangs */
+#define OTHER_CLOCKS "600" /* s: of gyre, where a scenario does not set them; so that a rank that waits for one hangs */
 
 static struct fault_report *reports;
 static struct fault_round current;

@@ -45,8 +45,8 @@ bool fault_ranks_wait_naps(int naps);
 int64_t fault_ranks_hit(int signal_number);
 /* When the launcher saw that. */
 int64_t fault_ranks_ended(void);
-/* How long the victim, to end, another survivor, to pass it on, and this one had to wait for a core since the victim was hit,
- * less what all the ranks used of the cores. Only after all have reported, and the victim has died. */
+/* How long the victim, to end, another survivor, to pass it on, and this one had to wait for a core since the victim
+ * was hit, less what all the ranks used of the cores. Only after all have reported, and the victim has died. */
 int64_t fault_ranks_waited(int rank);
 /* So much time passes at once for all ranks: what is left of a meeting's. */
 void fault_ranks_pass_time(int64_t ns);

@@ -1,19 +1,20 @@
-/* Faults: what the survivors are told, and how soon. The first argument is the scenario, the second the number of ranks:
+/* Faults: what the survivors are told, and how soon. The first argument is the scenario, the second the number of
+ * ranks:
  *
- *   kills          SIGKILL of every rank in turn, at a random moment, in a random mix of collectives;
- *                  GYRE_TEST_KILLS times (40)
- *   mixed          the same with the ranks on two hosts (GYRE_HOST_ID)
- *   many           the same with small collectives, a few times: for worlds of 64
- *   computing      a third of the ranks is outside of gyre when it happens
- *   distant        the culprit's name can only come from ranks that compute, and until then a link breaks
- *   forked         the victim's forked child sleeps on
- *   boot, destroy  kills during these
- *   stop           SIGSTOP: PEER_STALLED
- *   straggler      computing for longer than the stall clock (GYRE_TEST_STRAGGLER_S, 6 s) is no error
+ *   kills           SIGKILL of every rank in turn, at a random moment, in a random mix of collectives;
+ *                   GYRE_TEST_KILLS times (40)
+ *   mixed           the same with the ranks on two hosts (GYRE_HOST_ID)
+ *   many            the same with small collectives, a few times: for worlds of 64
+ *   computing       a third of the ranks is outside of gyre when it happens
+ *   distant         the failed rank's name can only come from ranks that compute, and until then a link breaks
+ *   forked          the victim's forked child sleeps on
+ *   boot, destroy   kills during these
+ *   stop            SIGSTOP: PEER_STALLED
+ *   straggler       computing for longer than the stall timeout (GYRE_TEST_STRAGGLER_S, 6 s) is no error
  *
- * Checked on every survivor: the status, the culprit's name, the operation and its sequence number, and the time from
- * just before the kill to the call's return (the rule of the deadline: fault_times.c). After every round no process, no
- * file and no socket is left (fault_traces.c). */
+ * Checked on every survivor: the status, the failed rank's name, the operation and its sequence number, and the time
+ * from just before the kill to the call's return (the rule of the deadline: fault_times.c). After every round no
+ * process, no file and no socket is left (fault_traces.c). */
 #include <ctype.h>
 #include <signal.h>
 
@@ -30,8 +31,9 @@
 #define CROWD 32
 #define OVERSUBSCRIBED_NS INT64_C(1000000000)
 #define HANG_S 60 /* when they are told is judged by itself; only a hang takes so long */
-/* A rank that was killed before it said who it is is missing when the meeting's time is over. That time is long, so that
- * no other rank is missing on a busy machine, and passes at once when all the others have had these naps to meet. */
+/* A rank that was killed before its HELLO is missing when the bootstrap's time is over. That time is long, so that
+ * no other rank is missing on a busy machine, and passes at once when all the others have had these naps to
+ * bootstrap. */
 #define MEETING_NS INT64_C(60000000000)
 #define MEETING_NAPS 1000
 
@@ -113,7 +115,7 @@ static void round_kill(struct fault_round *round, uint64_t spread_us)
     fault_ranks_wait_reports(HANG_S);
     int64_t noise = fault_noise(hit, rank_now_ns());
     for (int i = 0; i < round->ranks; i++) {
-        int64_t entered = fault_ranks_report(i)->entered_ns; /* who computes sees it at its next call */
+        int64_t entered = fault_ranks_report(i)->entered_ns; /* a computing rank sees it at its next call */
         bool late = round->before == before_computing && computes(round, i) && entered > hit;
         if (i == round->victim)
             continue;
@@ -126,8 +128,8 @@ static void round_kill(struct fault_round *round, uint64_t spread_us)
 
 /* ---- the name comes late ---- */
 
-/* Sixteen ranks in a binary tree over tcp. Rank 0 is killed; rank 2, its neighbour in the overlay, is told and closes its
- * links; rank 5, its child in the tree, is a neighbour of neither, and all of its neighbours compute. */
+/* Sixteen ranks in a binary tree over tcp. Rank 0 is killed; rank 2, its neighbour in the overlay, is told and closes
+ * its links; rank 5, its child in the tree, is a neighbour of neither, and all of its neighbours compute. */
 static void before_distant(const struct fault_round *round, int rank, uint64_t number)
 {
     (void)round;
@@ -169,7 +171,7 @@ static int64_t time_of_boot(int ranks)
     return took;
 }
 
-/* A rank that was killed before it said who it is can only be missing, and that is known at the meeting's deadline. */
+/* A rank that was killed before its HELLO can only be missing, and that is known at the bootstrap's deadline. */
 static void check_edge(const struct fault_round *round, int rank, bool must_fail)
 {
     const struct fault_report *report = fault_ranks_report(rank);
@@ -215,7 +217,7 @@ static void round_destroy(int ranks, int victim)
         if (i != victim)
             check_edge(&round, i, false);
     }
-    fault_ranks_end(); /* destroy waits for nobody: all end in time */
+    fault_ranks_end(); /* destroy does not wait: all end in time */
 }
 
 /* ---- alive, but ---- */

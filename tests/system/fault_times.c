@@ -1,13 +1,14 @@
-/* The rule of the deadline. A survivor has to be told within 100 ms. From the kill to its return three processes get
- * their turn one after the other: the victim, to end; a neighbour, to see it and pass it on; the survivor. On a machine
- * that is busy with something else each of them waits for a core, and that is not gyre's time. So a control process on
- * each core sleeps a millisecond at a time, and the worst that one of them came late between the kill and the last
- * report is the noise of this round: a detection of more than 100 ms + 3 × noise fails, but for what is said below. Noise is measured without gyre, so
- * a detection that is broken gets no time from it, and how many needed some is printed.
+/* The rule of the deadline. A survivor has to be told within 100 ms. From the kill to its return three processes run
+ * one after the other: the victim, to end; a neighbour, to see it and pass it on; the survivor. On a machine that is
+ * busy with something else each of them waits for a core, and that is not gyre's time. So a control process on each
+ * core sleeps a millisecond at a time. The longest delay of one of them between the kill and the last report is the
+ * noise of this round. A detection of more than 100 ms + 3 × noise fails, but for the exception below. Noise is
+ * measured without gyre, so a detection that is broken gets no time from it, and the number of those that needed
+ * some is printed.
  *
- * Who only sleeps is let in earlier than who computes. Where others have the cores, what the kernel says of the three
- * themselves counts too: how long they wanted a core and had none, less all that the ranks used of the cores meanwhile. What
- * they kept one another waiting for is gyre's own time. */
+ * A sleeping process is scheduled earlier than a computing one. Where others have the cores, the kernel's figures
+ * for the three themselves count too: how long they wanted a core and had none, less all that the ranks used of the
+ * cores meanwhile. The time that they made one another wait is gyre's own. */
 #include "fault_times.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
-/* Files: /dev/shm, /tmp, the meeting's folder. Sockets: every Unix socket, and TCP sockets that listen or are connected,
- * from /proc/net of a network of our own. The kernel takes a moment to end the sockets of a killed process: looked at
- * again until there are none: for 30 s. */
+/* Files: /dev/shm, /tmp, the meeting's folder. Sockets: every Unix socket, and TCP sockets that listen or are
+ * connected, from /proc/net of a network of our own. The kernel takes a moment to end the sockets of a killed process:
+ * looked at again until there are none: for 30 s. */
 #include "fault_traces.h"
 
 #include <dirent.h>
@@ -57,7 +57,7 @@ static bool write_file(const char *path, const char *text)
     return written;
 }
 
-/* Namespaces of our own; who is not root may be in one of users. */
+/* Namespaces of our own; a process that is not root may be in one of users. */
 static bool leave_machine(void)
 {
     char map[32];

@@ -1,5 +1,5 @@
-# Faults. fault_test launches its ranks itself; what each scenario does stands at its head. All but the last two measure time, or must not
-# take a busy machine for a missing rank: they run alone.
+# Faults. fault_test launches its ranks itself; what each scenario does stands at its head. All but the last two measure
+# time, or must not take a busy machine for a missing rank: they run alone.
 add_executable(fault_test fault_test.c fault_calls.c fault_noise.c fault_ranks.c fault_times.c fault_traces.c)
 target_include_directories(fault_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
 target_link_libraries(fault_test PRIVATE gyre_compile gyre)
@@ -28,15 +28,16 @@ endforeach()
 gyre_fault_test(kills.mixed 300 GYRE_TRANSPORT=shm,tcp mixed 4)
 gyre_fault_test(computing.distant 150 "GYRE_TRANSPORT=tcp;GYRE_ALGORITHM=all_reduce:binary_tree" distant 16)
 
-# Who has given all that is needed may go.
+# A rank that has sent all that is needed may leave.
 add_executable(farewell_test farewell_test.c)
 target_include_directories(farewell_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
 target_link_libraries(farewell_test PRIVATE gyre_compile gyre)
-set_target_properties(farewell_test PROPERTIES ENABLE_EXPORTS ON) # the library calls the program's own recv and epoll_wait
+# the library calls the program's own recv and epoll_wait
+set_target_properties(farewell_test PROPERTIES ENABLE_EXPORTS ON)
 add_test(NAME system.left.farewell COMMAND ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=tcp $<TARGET_FILE:farewell_test>)
 set_tests_properties(system.left.farewell PROPERTIES TIMEOUT 90)
 
-# Leaving is no fault, but who cannot go on because of it fails, and must know who left first.
+# Leaving is no fault, but a rank that cannot go on because of it fails, and must know the first rank that left.
 add_executable(left_test left_test.c)
 target_include_directories(left_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
 target_link_libraries(left_test PRIVATE gyre_compile gyre)
@@ -47,14 +48,15 @@ foreach(transport shm tcp)
     set_tests_properties(system.left.${what}.${transport} PROPERTIES TIMEOUT 90)
   endforeach()
 endforeach()
-# 64 leave at once: who has sent its goodbye is not taken for dead, however late the others read it. (Sanitized, they take gigabytes.)
+# 64 leave at once: a rank that has sent its leave message is not declared dead, however late the others read it.
+# (Sanitized, they take gigabytes.)
 foreach(transport shm tcp)
   if(NOT GYRE_SANITIZE)
     add_test(NAME system.left.crowd.${transport} COMMAND ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=${transport}
       sh -c "for i in 1 2 3; do '$<TARGET_FILE:gyre-run>' -n 64 '$<TARGET_FILE:example_all_reduce>' >/dev/null || exit 1; done")
     set_tests_properties(system.left.crowd.${transport} PROPERTIES TIMEOUT 90)
   endif()
-  # Who waits sleeps: 4 ranks, one of which computes.
+  # A waiting rank sleeps: 4 ranks, one of which computes.
   add_test(NAME system.waiting.${transport} COMMAND ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=${transport}
     $<TARGET_FILE:gyre-run> -n 4 $<TARGET_FILE:gyre-waiting> 250 1)
   set_tests_properties(system.waiting.${transport} PROPERTIES TIMEOUT 240)

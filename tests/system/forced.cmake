@@ -1,4 +1,5 @@
-# What the user forces is for the user's calls: gyre's own go on, and it can be taken back. Two ranks have short ways of their own.
+# What the user forces is for the user's calls: gyre's own go on, and it can be taken back. Two ranks have short ways of
+# their own.
 add_executable(forced_test forced_test.c)
 target_include_directories(forced_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
 target_link_libraries(forced_test PRIVATE gyre_compile gyre)

@@ -1,10 +1,10 @@
-/* One rank of the test that what is forced (GYRE_ALGORITHM, the attribute `algorithm`) is for the user's calls alone. Whatever it
- * is, and can these ranks do it or not:
+/* One rank of the test that what is forced (GYRE_ALGORITHM, the attribute `algorithm`) is for the user's calls
+ * alone. For every algorithm, whether these ranks can run it or not:
  *
- *   a call of that collective goes by it, or is refused, before and after all that gyre does by calls of its own
- *   communicators and windows are made and destroyed, attributes set, joiners looked for, by the same operations with the
- *   same algorithms as when nothing is forced
- *   it can be taken back, by the communicator that a shrink makes of this one, too
+ * - a call of that collective uses it, or is refused, before and after all that gyre does by calls of its own
+ * - communicators and windows are made and destroyed, attributes set, joiners awaited, by the same operations with
+ *   the same algorithms as when nothing is forced
+ * - it can be taken back, by the communicator that a shrink makes of this one, too
  *
  * Argument "set": one after the other is set; "begun": the world has begun with one. */
 #include "support/rank.h"
@@ -105,7 +105,7 @@ static void work(void)
     OK(comm, gyre_window_create(comm, memory, sizeof memory, &window));
     OK(comm, gyre_window_put(window, &rank, 1, GYRE_INT32, (rank + 1) % size, 0));
     OK(comm, gyre_window_flush(window, -1));
-    usleep((useconds_t)rank * LATE); /* who is early waits for the others, whose flush it answers */
+    usleep((useconds_t)rank * LATE); /* an early rank waits for the others, whose flush it answers */
     OK(comm, gyre_window_destroy(window));
     CHECK(memory[0] == (rank + size - 1) % size);
     OK(comm, gyre_comm_set(comm, "order", "canonical"));
@@ -173,7 +173,8 @@ static void test_set(void)
     take_back(both);
 }
 
-/* What GYRE_ALGORITHM says may be what only some communicators can do, and is not for the comparisons of GYRE_VERIFY. */
+/* What GYRE_ALGORITHM says may be what only some communicators can do, and is not for the comparisons of
+ * GYRE_VERIFY. */
 static void test_begun(void)
 {
     const char *setting = getenv("GYRE_ALGORITHM");

@@ -50,7 +50,8 @@ foreach(order shape canonical)
   gyre_system_test(swap.${order} 200 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=tcp GYRE_ORDER=${order} $<TARGET_FILE:gyre-run> -n 2 $<TARGET_FILE:swap_test> results)
 endforeach()
 gyre_system_test(swap.memory 200 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=tcp $<TARGET_FILE:gyre-run> -n 2 $<TARGET_FILE:swap_test> memory)
-set_target_properties(swap_test quiet_test PROPERTIES ENABLE_EXPORTS ON) # the library calls the program's own send and recv
+# the library calls the program's own send and recv
+set_target_properties(swap_test quiet_test PROPERTIES ENABLE_EXPORTS ON)
 foreach(what kinds parts calls waits credit roots)
   gyre_system_test(swap.${what} 200 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=tcp GYRE_LOG=error $<TARGET_FILE:gyre-run> -n 2 $<TARGET_FILE:swap_test> ${what})
 endforeach()

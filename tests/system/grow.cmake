@@ -1,4 +1,4 @@
-# Growing: newcomers, and deaths meanwhile.
+# Growing: joining processes, and deaths meanwhile.
 foreach(transport shm tcp)
   gyre_mortal_test(grow plain.${transport} GYRE_TRANSPORT=${transport} plain)
   gyre_mortal_test(grow changes.${transport} GYRE_TRANSPORT=${transport} changes 3)

@@ -1,5 +1,5 @@
-/* A rank dies while all ranks call gyre_comm_grow again and again: each of the others is told which rank died, also one that had
- * not noticed the death itself when the ranks agreed. GYRE_TEST_ROUNDS rounds, default 60. */
+/* A rank dies while all ranks call gyre_comm_grow again and again: each of the others is told which rank died, also one
+ * that had not noticed the death itself when the ranks agreed. GYRE_TEST_ROUNDS rounds, default 60. */
 #include <pthread.h>
 
 #include "support/launcher.h"

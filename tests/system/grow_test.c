@@ -1,30 +1,32 @@
-/* Growing: processes join a world that is there, and others leave it by SIGKILL, meanwhile too. Arguments: scenario, ranks at
- * first, hosts (0: as the machine is). GYRE_TEST_ROUNDS: how many changes (12); GYRE_TEST_SEED repeats a run's choices, not
- * its timing.
+/* Growing: processes join a world that is there, and others leave it by SIGKILL, meanwhile too. Arguments: scenario,
+ * ranks at first, hosts (0: as the machine is). GYRE_TEST_ROUNDS: how many changes (12); GYRE_TEST_SEED repeats a
+ * run's choices, not its timing.
  *
- *   plain     one joiner, then two at once, one of them at the address of a member that is not rank 0; then nobody
- *   refused   a wrong secret, another setting, another number of interfaces: refused, and the world neither grows nor notices
- *   heirs     the rank that the file:// leads to dies, several times: who comes later finds the world all the same, also
- *             when it consists of joiners, whose order has become another than that of their settings, and of whom some
- *             have come to a member's own address
+ *   plain     one joiner, then two at once, one of them at the address of a member that is not rank 0; then none
+ *   refused   a wrong secret, another setting, another number of interfaces: refused, and the world neither grows nor
+ *             notices
+ *   heirs     the rank that the file:// leads to dies, several times. Later processes find the world all the same, also
+ *             when it consists of joiners, whose order has become another than that of their settings, and of which
+ *             some have come to a member's own address
  *   changes   joiners come and ranks of every number die at random moments, several at once, so that deaths fall into
  *             growing, shrinking and the making of the next world
- *   frozen    a joiner is stopped before the listener, a member inside: the others go on; woken, the joiner comes in and the
- *             member is EXCLUDED
- *   halts     a joiner, or a member when one comes, is stopped at one of the first calls by which it takes part, between the
- *             joiner's HERE and the end of the making of the new world, say: the others go on, and lose nobody else; woken,
- *             the member is EXCLUDED, and the joiner, too, or comes in. GYRE_TEST_AT: at which calls, from this one on, of
- *             joiners, or of members of the rank GYRE_TEST_MEMBER
- *   host      rank 0 is stopped where the world has grown and not all joiners have been told, of two in turn the first and the
- *             second: they come again, to the other members, who go on
- *   waits     rank 0 waits for a second joiner for longer than the stall clock: the first one hears so, and does not give up
- *   apart     a joiner is on another host, and the world has no transport but shared memory: all say which two ranks have
- *             none in common; the members go on without it (frozen, halts, host: grow_stops.c) */
+ *   frozen    a joiner is stopped before the listener, a member inside: the others go on. Resumed, the joiner joins and
+ *             the member is EXCLUDED
+ *   halts     a joiner, or a member when one comes, is stopped at one of the first calls by which it takes part,
+ *             between the joiner's HERE and the end of the making of the new world, say. The others go on, and lose no
+ *             other rank. Resumed, the member is EXCLUDED, and the joiner, too, or joins. GYRE_TEST_AT: at which calls,
+ *             from this one on, of joiners, or of members of the rank GYRE_TEST_MEMBER
+ *   host      rank 0 is stopped where the world has grown and not all joiners have been told, of two in turn the first
+ *             and the second: they come again, to the other members, which go on
+ *   waits     rank 0 waits for a second joiner for longer than the stall timeout: the first one is told so, and does
+ *             not give up
+ *   apart     a joiner is on another host, and the world has no transport but shared memory: all name two ranks that
+ *             have none in common; the members go on without it (frozen, halts, host: grow_stops.c) */
 #include "system/grow_world.h"
 
 #define ALIVE_MOST 6
 
-/* Nobody comes: the communicator goes on, and so do those who shrink it. */
+/* No process comes: the communicator goes on, and so do the ranks that shrink it. */
 static void end_in_vain(gyre_comm *comm, int joiners)
 {
     gyre_comm *next;
@@ -162,7 +164,7 @@ static void inherit(int ranks, int rounds)
     grow_inherits = true;
     grow_begin(ranks);
     for (int i = 0; i < rounds; i++) {
-        /* such a one is rank 0 two rounds later, and who comes then goes to the file */
+        /* such a one is rank 0 two rounds later, and a process that comes then reads the file */
         grow_address = i % 4 < 2 ? grow_page->of[grow_with_rank(ranks - 1)].address : NULL;
         mortals_kill(grow_with_rank(0));
         if (i % 2) /* else it comes while they still notice */

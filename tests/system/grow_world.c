@@ -143,7 +143,7 @@ void grow_await(void)
     mortals_await(mortals.alive, grow_has_summed);
 }
 
-/* Ranks are dense, and whoever was there before whom has the lower one. */
+/* Ranks are dense, and of two members the older one has the lower rank. */
 void grow_check_order(void)
 {
     uint64_t seen = 0;
@@ -190,7 +190,7 @@ int grow_with_rank(int rank)
 static int epochs_before[MORTALS_MOST];
 static uint64_t calls_before[MORTALS_MOST];
 
-/* Has it grown, or been about to, since? */
+/* True if it has grown, or been about to, since. */
 static bool has_gone_on(int own)
 {
     struct report *r = &grow_page->of[own];
@@ -198,7 +198,7 @@ static bool has_gone_on(int own)
     return grow_has_summed(own) && atomic_load(&r->calls) >= (same ? calls_before[own] : 0) + 6;
 }
 
-/* Those who live go on, with just one another. */
+/* The survivors go on, with just one another. */
 void grow_await_going_on(void)
 {
     for (int i = 0; i < mortals.started; i++) {

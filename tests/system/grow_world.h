@@ -1,8 +1,8 @@
 /* A world that grows and shrinks, of processes that may die, and what their launcher may ask of it.
  *
- * Every process has a bit of its own, which it adds in one all_reduce after the other: a sum says exactly who was in it.
- * After each third one the ranks grow. After each change all who live must come to the sum of just these, with dense ranks
- * and the members' order kept; a deadline that only a hang exceeds is the judge (mortals.h). */
+ * Every process has a bit of its own, which it adds in one all_reduce after the other: a sum says exactly which
+ * processes were in it. After each third one the ranks grow. After each change all survivors must come to the sum of
+ * just these, with dense ranks and the members' order kept; a deadline that only a hang exceeds decides (mortals.h). */
 #ifndef GYRE_TESTS_SYSTEM_GROW_WORLD_H
 #define GYRE_TESTS_SYSTEM_GROW_WORLD_H
 
@@ -42,13 +42,13 @@ int grow_start(void (*body)(int own));
 /* Until all that live have summed up just themselves. */
 void grow_await(void);
 bool grow_has_summed(int own);
-/* Until those who live have gone on with just one another, and have grown, or been about to, since. */
+/* Until the survivors have gone on with just one another, and have grown, or been about to, since. */
 void grow_await_going_on(void);
-/* Ranks are dense, and whoever was there before whom has the lower one. */
+/* Ranks are dense, and of two members the older one has the lower rank. */
 void grow_check_order(void);
 int grow_with_rank(int rank);
 void grow_tell(int own);
-/* Of all processes: those who live end well, the others by what was done to them. */
+/* Of all processes: the survivors end well, the others by what was done to them. */
 void grow_end(void);
 
 /* ---- scenarios of grow_stops.c ---- */

@@ -1,8 +1,8 @@
-# For tests that source it: HOSTS hosts as network namespaces $job-1, $job-2 ... around a router $job-r, itself a namespace, so
-# that the machine's own network is not touched; veth is the one kind of device that is needed. Host H is 10.77.H.1 and
-# fd77:0:0:H::1, and has one more interface that leads nowhere; with LINKS it has so many links, net, net1, ... to the router's ports
-# portH, portH.1, ..., each in a network of its own, 10.77, 10.78, ... All is taken down at the end. Needs root, or a kernel that
-# lets a user be root in a namespace of its own: there the test runs again.
+# For tests that source it: HOSTS hosts as network namespaces $job-1, $job-2 ... around a router $job-r, itself a
+# namespace, so that the machine's own network is not touched; veth is the one kind of device that is needed. Host H is
+# 10.77.H.1 and fd77:0:0:H::1, and has one more interface that leads nowhere; with LINKS it has so many links, net,
+# net1, ... to the router's ports portH, portH.1, ..., each in a network of its own, 10.77, 10.78, ... All is taken down
+# at the end. Needs root, or a kernel that lets a user be root in a namespace of its own: there the test runs again.
 if [ "$(id -u)" != 0 ] && unshare --user --map-root-user --net --mount true 2>/dev/null; then
     export GYRE_TEST_OWN_NAMESPACE=1
     exec unshare --user --map-root-user --net --mount bash "$0" "$@"
@@ -81,8 +81,8 @@ ip netns add "$job-r"
 ip netns exec "$job-r" sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward; echo 1 >/proc/sys/net/ipv6/conf/all/forwarding'
 for ((i = 1; i <= HOSTS; i++)); do make_host "$i"; done
 
-# Notes from now on, once per 50 ms, how much later than asked for this machine lets a sleeper go on: who has no core is told of
-# nothing meanwhile. Ends with this shell.
+# Records from now on, once per 50 ms, how much later than asked for this machine resumes a sleeper: a process without a
+# core is told of nothing meanwhile. Ends with this shell.
 watch_lateness()
 {
     (

@@ -1,12 +1,12 @@
-/* One rank of the test of counts beyond 2^32 elements: all_reduce, broadcast and a message of 2^32 + 17 bytes, over memory
- * that is small: a buffer is one stretch of pages mapped again and again, one after the other,
+/* One rank of the test of counts beyond 2^32 elements: all_reduce, broadcast and a message of 2^32 + 17 bytes, over
+ * memory that is small: a buffer is one stretch of pages mapped again and again, one after the other,
  *
  *   address   0        P        2P       ...  1018 P        P = 1031 pages, a prime number of them
  *   pages     [0 .. P) [0 .. P) [0 .. P) ...
  *
- * so a call that works on the whole count writes each byte a thousand times, always with the same value, since what ranks
- * give repeats with P too. A count that is cut to 32 bits leaves nearly all of it unwritten, and an offset that is cut
- * writes the bytes of another phase, as P does not divide 2^32: nothing repeats in step with it. */
+ * so a call that works on the whole count writes each byte a thousand times, always with the same value, since what
+ * ranks give repeats with P too. A count that is cut to 32 bits leaves nearly all of it unwritten, and an offset that
+ * is cut writes the bytes of another phase, as P does not divide 2^32: nothing repeats in step with it. */
 #include <sys/mman.h>
 
 #include "support/rank.h"

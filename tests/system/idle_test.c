@@ -1,9 +1,9 @@
-/* What a communicator holds that has been used once, and what its later calls allocate. The memory is counted by an allocator that
- * the test gives gyre, so that the figures are the same on every run. Blocks of at least LARGE bytes are whole pages that gyre may
- * never touch: of these the resident ones count.
+/* What a communicator holds that has been used once, and what its later calls allocate. The memory is counted by an
+ * allocator that the test gives gyre, so that the figures are the same on every run. Blocks of at least LARGE bytes are
+ * whole pages that gyre may never touch: of these the resident ones count.
  *
- * The communicators are of three kinds, by the order in which they are made: the records of the first GYRE_PAGE_COMMS lie in the
- * page, the first WINDOWS have a window where all ranks are of one host, and the others have links only. */
+ * The communicators are of three kinds, by the order in which they are made: the records of the first GYRE_PAGE_COMMS
+ * lie in the page, the first WINDOWS have a window where all ranks are of one host, and the others have links only. */
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/mman.h>
@@ -122,7 +122,8 @@ static gyre_comm *make_used(int count, const char *kind, size_t limit)
     return comm;
 }
 
-/* Of a communicator that has been used once: its second call makes so many allocations at most, and the next 300 none. */
+/* Of a communicator that has been used once: its second call makes so many allocations at most, and the next 300
+ * none. */
 static void check_steady(gyre_comm *comm, const char *kind, size_t most)
 {
     size_t before = allocations;

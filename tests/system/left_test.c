@@ -1,11 +1,11 @@
-/* Who leaves because somebody left is not to blame. Ranks make calls in which each needs its neighbour; one destroys its
- * communicator and goes. Its neighbours fail, and theirs because of them, and so on: every one of them must be told
- * GYRE_PEER_LEFT and the first that left, whatever those in between do about their own error:
+/* A rank that leaves because another one left is not to blame. Ranks make calls in which each needs its neighbour;
+ * one destroys its communicator and leaves. Its neighbours fail, and theirs because of them, and so on. Every one of
+ * them must be told GYRE_PEER_LEFT and the first that left, whatever those in between do about their own error:
  *
  *   destroy   they destroy their communicator at once
  *   linger    they keep it for a while, and do nothing
- *   abort     they abort, which ends everybody, and destroy it
- *   exit      their process ends without a word
+ *   abort     they abort, which ends all ranks, and destroy it
+ *   exit      their process ends without a message
  *   window    they get from a window of the leaver's, which it has not destroyed
  *   signal    of two ranks, one waits for a signal of the other
  *

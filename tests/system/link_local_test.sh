@@ -1,7 +1,8 @@
 #!/bin/bash
-# Two hosts on one link, which have no addresses but those that IPv6 gives every interface, and number their interfaces otherwise: ranks
-# meet by such an address, by a file; and where another interface than the first has an address that is good everywhere, by that. Each rank runs
-# the correctness sweep of the common types, with GYRE_TEST_SHORT=1 of one. Needs root. Usage: link_local_test.sh SWEEP-TEST
+# Two hosts on one link, which have no addresses but those that IPv6 gives every interface, and number their interfaces
+# otherwise: ranks meet by such an address, by a file; and where another interface than the first has an address that is
+# good everywhere, by that. Each rank runs the correctness sweep of the common types, with GYRE_TEST_SHORT=1 of one.
+# Needs root. Usage: link_local_test.sh SWEEP-TEST
 set -eu
 test=$1
 types=${GYRE_TEST_SHORT:+one}

@@ -1,8 +1,8 @@
 /* One rank of loss_test.sh, which cuts a host off. The argument says what the rank is doing then:
  *
  *   inside   all_reduce after all_reduce: the links have data under way
- *   idle     rank LATE (second argument) computes until 7 s after the cut, which the file of the third argument tells it of, before
- *            it joins the others, whose links are idle meanwhile
+ *   idle     rank LATE (second argument) computes until 7 s after the cut, which the file of the third argument tells
+ *            it of, before it joins the others, whose links are idle meanwhile
  *
  * Prints "ready" when it may happen, and in the end the status, the time of day in milliseconds, and the sentence. */
 #include "support/rank.h"

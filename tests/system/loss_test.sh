@@ -1,6 +1,6 @@
 #!/bin/bash
 # A host is lost while ranks wait: every rank on either side is told of an unreachable rank of the other side, within
-# GYRE_PEER_TIMEOUT. The loss is silent (the router swallows what goes to and comes from that host: nobody gets an answer
+# GYRE_PEER_TIMEOUT. The loss is silent (the router drops what goes to and comes from that host: no rank gets an answer
 # or an error) or a link that goes down. Ranks are inside collectives with data under way, or all links are idle because
 # a rank computes. Needs root. Usage: loss_test.sh LOSS-TEST
 set -eu
@@ -26,7 +26,8 @@ fail()
     exit 1
 }
 
-# RANK FIRST LAST: the rank says within the time that a rank from FIRST to LAST cannot be reached. LATE ranks may say so later.
+# RANK FIRST LAST: the rank says within the time that a rank from FIRST to LAST cannot be reached. LATE ranks may say so
+# later.
 check_rank()
 {
     local status when text culprit took

@@ -33,7 +33,8 @@ endif()
 add_executable(ways_system_test ways_test.c)
 target_include_directories(ways_system_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
 target_link_libraries(ways_system_test PRIVATE gyre_compile gyre)
-set_target_properties(ways_system_test PROPERTIES ENABLE_EXPORTS ON) # the library calls the program's own sched_getaffinity
+# the library calls the program's own sched_getaffinity
+set_target_properties(ways_system_test PROPERTIES ENABLE_EXPORTS ON)
 foreach(ranks 2 3)
   gyre_system_test(mapped.ways.${ranks} 120 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=self,shm $<TARGET_FILE:ways_system_test> ${ranks})
 endforeach()

@@ -1,6 +1,6 @@
-/* One rank of the test of operands that others read in place: every collective, each rank's input and output in memory of
- * gyre or of the heap as its own dice fall, in place or not, late or not, away in the middle or not; and what a rank gets
- * back is overwritten at once (the result is put aside first), which a reader that is still there would show. */
+/* One rank of the test of operands that others read in place: every collective, each rank's input and output in memory
+ * of gyre or of the heap as its own dice fall, in place or not, late or not, away in the middle or not; and what a rank
+ * gets back is overwritten at once (the result is put aside first), which a reader that is still there would show. */
 #include "collective.h"
 #include "support/rank.h"
 
@@ -34,9 +34,9 @@ static void many(gyre_comm *comm, int rank, int size, bool grouped)
             rank_fail("many at once: element %zu of operation %zu is %g", i % EACH, i / EACH, (double)output[i]);
 }
 
-/* Calls of all_reduce that find all operands in memory of gyre, or, now and then, not on some rank, and their peers there or
- * not: what is done in one go (collectives/call/shm_blocking.c), what becomes a request on the way, and both beside ranks that did not
- * block. What others may still write or read is overwritten as soon as a rank has it back. */
+/* Calls of all_reduce that find all operands in memory of gyre, or, now and then, not on some rank, and their peers
+ * there or not: what is done in one go (collectives/call/shm_blocking.c), what becomes a request on the way, and both
+ * beside ranks that did not block. What others may still write or read is overwritten as soon as a rank has it back. */
 static void straight(gyre_comm *comm, int rank, int size)
 {
     unsigned common = 19, own = (unsigned)rank * 31 + 3;

@@ -123,7 +123,8 @@ int meddler_wakes_at(void)
     return getsockopt(link_fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, &room) == 0 ? bytes : 0;
 }
 
-/* Who sets it looks for sleepers afterwards, and who falls asleep is one before he looks: of two that meet one sees it. */
+/* The setter looks for sleepers afterwards, and a rank that falls asleep counts as one before it looks: of two that
+ * meet one sees it. */
 static void fall_asleep(void)
 {
     asleep++;

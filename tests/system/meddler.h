@@ -1,5 +1,6 @@
-/* The socket calls of a test program stand before the C library's for libgyre too: they count what moves frames, and on request
- * play a socket that is nearly full; and they know who sleeps while the kernel is to say nothing. Needs ENABLE_EXPORTS. */
+/* The socket calls of a test program stand before the C library's for libgyre too. They count what moves frames, and
+ * on request play a socket that is nearly full; and they know which ranks sleep while the kernel is to report
+ * nothing. Needs ENABLE_EXPORTS. */
 #ifndef GYRE_TESTS_SYSTEM_MEDDLER_H
 #define GYRE_TESTS_SYSTEM_MEDDLER_H
 
@@ -23,8 +24,8 @@ struct meddler {
 
 extern struct meddler meddler;
 
-/* Sleeps in the event set, of all threads. The link is that where frames went last; it is quiet where more than 64 KiB have to come before
- * the set hears of it. */
+/* Sleeps in the event set, of all threads. The link is that where frames went last; it is quiet where more than 64 KiB
+ * have to come before the set hears of it. */
 struct meddler_naps {
     _Atomic unsigned long begun;
     _Atomic unsigned long deaf;  /* began, or went on, while it was quiet */
@@ -33,7 +34,7 @@ struct meddler_naps {
 
 extern struct meddler_naps meddler_naps;
 
-/* Bytes that wake who sleeps on the link; 0: there is none. */
+/* Bytes that wake a rank that sleeps on the link; 0: there is none. */
 int meddler_wakes_at(void);
 
 /* From now on one frame in three is taken in part only, and what follows is refused a few times. */

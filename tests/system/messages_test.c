@@ -1,11 +1,15 @@
 /* One rank of the tests of messages from point to point, one suite per run (the argument):
- *   sizes      blocking, 0 bytes to 5 MiB, every type, between all pairs, to oneself, sendrecv round the ring
- *   many       hundreds under way between all pairs, in both directions, started and collected in any order
- *   early      messages and collectives that the other side has not entered yet do not starve each other
- *   group      all to all by sends and receives in any order, head-to-head blocking sends, groups in groups
+ *   sizes                       blocking, 0 bytes to 5 MiB, every type, between all pairs, to oneself, sendrecv round
+ *                               the ring
+ *   many                        hundreds under way between all pairs, in both directions, started and collected in any
+ *                               order
+ *   early                       messages and collectives that the other side has not entered yet do not starve each
+ *                               other
+ *   group                       all to all by sends and receives in any order, head-to-head blocking sends, groups in
+ *                               groups
  *   count, type, small, large   the ends of a message disagree: an error on both
- *   death      a peer dies while others receive from it (its own launcher)
- *   timeout    a message to oneself that nobody sends; a peer that never sends */
+ *   death                       a peer dies while others receive from it (its own launcher)
+ *   timeout                     a message to oneself that is never sent; a peer that never sends */
 #include "support/launcher.h"
 #include "trial.h"
 
@@ -216,7 +220,8 @@ static void messages_first(int messages, size_t bytes)
         expect_right(&trial[i]);
 }
 
-/* Collectives that wait for ranks which receive a message first, of lengths that leave before they are granted, over TCP all. */
+/* Collectives that wait for ranks which receive a message first, of lengths that leave before they are granted, over
+ * TCP all. */
 static void collectives_first(size_t bytes)
 {
     enum { CALLS = 20, LONGEST = 8192 };
@@ -281,7 +286,7 @@ static void test_group(void)
             trial_fill(&trial[i], (uint64_t)round);
             OK(comm, trial_call(&trial[i]));
         }
-        OK(comm, gyre_group_end()); /* waits for nobody */
+        OK(comm, gyre_group_end()); /* does not wait */
         sum_in_group();
         OK(comm, gyre_group_end());
         CHECK(sum == size);

@@ -133,7 +133,7 @@ static void test_overlap(void)
     still_works();
 }
 
-/* A handle of which somebody kept a copy. */
+/* A handle of which the program kept a copy. */
 static void test_twice(void)
 {
     gyre_request *request, *copy, *both[2];
@@ -251,7 +251,7 @@ static void test_messages(void)
     REFUSED(gyre_send(comm, in, 1, (gyre_dtype)13, next));
     REFUSED(gyre_send_start(comm, in, 1, GYRE_INT32, size, &request));
     REJECTED(gyre_recv_start(comm, out, 1, GYRE_INT32, next, NULL));
-    /* Nothing is sent when the other half is wrong: nobody would wait for it. */
+    /* Nothing is sent when the other half is wrong: no rank would wait for it. */
     REFUSED(gyre_sendrecv(comm, in, 1, next, out, 1, size, GYRE_INT32));
     REFUSED(gyre_sendrecv(comm, in, 1, next, NULL, 1, before, GYRE_INT32));
     REFUSED(gyre_sendrecv(comm, out, 10, next, out + 9, 10, before, GYRE_INT32));
@@ -306,8 +306,8 @@ static void test_foreign(void)
     still_works();
 }
 
-/* Handles of requests that were collected, while their memory serves calls that need no handle: one that runs its plan itself,
- * one that is refused after it has taken a request; and when their communicator is gone. */
+/* Handles of requests that were collected, while their memory serves calls that need no handle: one that runs its plan
+ * itself, one that is refused after it has taken a request; and when their communicator is gone. */
 static void test_stale(void)
 {
     gyre_comm *twin;

@@ -1,5 +1,6 @@
-/* The caller's floating-point mode plays no part in a reduction, and comes back with its flags: with rounding upwards, denormals taken
- * for zero and an exception that has been noted every way of reducing gives the bits that it gives without. Any number of ranks. */
+/* The caller's floating-point mode plays no part in a reduction, and comes back with its flags: with rounding upwards,
+ * denormals taken for zero and an exception that has been noted every way of reducing gives the bits that it gives
+ * without. Any number of ranks. */
 #include <fenv.h>
 #if defined(__x86_64__)
 #include <immintrin.h>

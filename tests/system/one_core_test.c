@@ -1,6 +1,7 @@
-/* Two ranks that have a core each by the count, and are on one core all the same, as the scheduler may place them: who waits lets the
- * other run, instead of looking for it until its time is over. Judged by the processor time that a call takes, in which no other
- * program's turns are: 2 to 7 microseconds, and 70 to 170 where a rank keeps the core while it looks. */
+/* Two ranks that have a core each by the count, and are on one core all the same, as the scheduler may place them:
+ * the waiting rank yields, instead of polling until its time is over. Measured by the processor time that a call
+ * takes, which has no other program's time slices: 2 to 7 microseconds, and 70 to 170 where a rank keeps the core
+ * while it polls. */
 #include "support/cores.h"
 #include "support/launcher.h"
 

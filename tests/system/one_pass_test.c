@@ -1,6 +1,7 @@
-/* An all_to_all of ranks that share cores, whose operands outgrow the caches, shows a tile in the pass that takes another
- * (collectives/shm/slots.c): all of them but the first two, that nobody can show so, and results are what they were. What the caches
- * hold and how slots are written is the test's own; calls of the library's functions come here first, by the linker. */
+/* An all_to_all of ranks that share cores, whose operands outgrow the caches, publishes a tile in the pass that
+ * consumes another (collectives/shm/slots.c): all of them but the first two, which cannot be published so, and
+ * results are what they were. The size of the caches and how slots are written is the test's own; calls of the
+ * library's functions come here first, by the linker. */
 #include <sched.h>
 
 #include "collectives/shm/autotune.h"
@@ -99,7 +100,7 @@ static void exchange(unsigned char *in, unsigned char *out, int round, size_t bl
     CHECK(all - all_before == (past ? RANKS / 2 * expected(block) : 0));
 }
 
-/* Those who offer their input have nothing to show, and the others have nothing to take from them. */
+/* Ranks that expose their input have nothing to publish, and the others have nothing to consume from them. */
 static void mix(unsigned char *out, int round)
 {
     void *shared = NULL;

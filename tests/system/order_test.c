@@ -1,5 +1,6 @@
-/* One rank of the test of order: what real runs give is, bit for bit, the algorithm's expression tree (tests/collectives/
- * tree.h) evaluated serially, on every rank and every time; whatever the delays, tiles, placement, alignment and memory.
+/* One rank of the test of order: what real runs give is, bit for bit, the algorithm's expression tree
+ * (tests/collectives/ tree.h) evaluated serially, on every rank and every time; whatever the delays, tiles, placement,
+ * alignment and memory.
  *
  *   worlds       every algorithm forced in turn, and the library's own choice; each with large and with small tiles
  *   calls        every reducing and moving collective x type x operation x length, in some of the ways of `ways`
@@ -8,8 +9,9 @@
  * Every rank makes all ranks' vectors itself, so that the comparison needs no communication. Additions of two numbers
  * commute, so bits show which sums were made and not on which side an operand stood: sides are the checker's to prove.
  *
- * Argument: "shm", "tcp", or "mixed": ranks of two or three hosts, of which some share memory; or "grouped": one host, cut
- * into groups by GYRE_HIERARCHY. Hierarchical algorithms are forced in the last two, and in the last one nothing else. */
+ * Argument: "shm", "tcp", or "mixed": ranks of two or three hosts, of which some share memory; or "grouped": one host,
+ * cut into groups by GYRE_HIERARCHY. Hierarchical algorithms are forced in the last two, and in the last one nothing
+ * else. */
 #include <math.h>
 #include <sched.h>
 
@@ -62,7 +64,7 @@ enum { WAYS = sizeof ways / sizeof *ways, MIXED_WAYS };
 static gyre_comm *comm;
 static int rank, size;
 static uint64_t delays;                   /* state: other delays in every run */
-static unsigned char *inputs[RANKS_MOST]; /* everybody's vectors */
+static unsigned char *inputs[RANKS_MOST]; /* vectors of all ranks */
 static unsigned char *expected;           /* my output */
 static unsigned char *heap[2], *shared[2];
 static struct gy_expression expression;
@@ -285,7 +287,7 @@ static void run_world(const struct algorithm *forced, bool small_tiles, uint64_t
     }
     for (int c = 0; c < KINDS; c++)
         run_collective((enum gy_collective)c, forced, seed);
-    OK(comm, gyre_barrier(comm)); /* nobody is still inside a call when the first says that it leaves */
+    OK(comm, gyre_barrier(comm)); /* no rank is still inside a call when the first says that it leaves */
     for (int i = 0; i < 2; i++)
         OK(comm, gyre_mem_free(comm, shared[i]));
     OK(NULL, gyre_comm_destroy(comm));

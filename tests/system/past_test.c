@@ -1,10 +1,11 @@
-/* Slots that the clock would have written past the caches (collectives/shm/autotune.h) are written so, all of what others read and nothing else,
- * and results are what they were. Two ranks; what the clock would say is the test's own. Calls of the library's functions come here
- * first, by the linker, and what is written past the caches comes as late as it may: others are not told of it before.
- * Of ranks that share cores ("oversubscribed", with two) what the root of a reduction or a gathering alone reads is written past the caches
- * by those on another core.
+/* Slots that the clock would have written past the caches (collectives/shm/autotune.h) are written so, all of what
+ * others read and nothing else, and results are what they were. Two ranks; what the clock would say is the test's own.
+ * Calls of the library's functions come here first, by the linker, and what is written past the caches comes as late as
+ * it may: others are not told of it before. Of ranks that share cores ("oversubscribed", with two) what the root of a
+ * reduction or a gathering alone reads is written past the caches by those on another core.
  *
- * And what is asked of the clock is told: of every blocking call that it begins to look at it sees the end, also where a rank is late. */
+ * And what is asked of the clock is told: of every blocking call that it begins to look at it sees the end, also where
+ * a rank is late. */
 #include "collectives/comm/reduce_op.h"
 #include "collectives/shm/zero_copy.h"
 #include "core/dtype.h"
@@ -199,7 +200,7 @@ static void go_to_core(int number)
     CHECK(sched_setaffinity(0, sizeof(one), &one) == 0);
 }
 
-/* To the root, on whose core rank 2 is: in a first round nobody knows that of anybody. */
+/* To the root, on whose core rank 2 is: in a first round no rank knows another's core. */
 static void give_the_root(gyre_comm *comm, int round)
 {
     size_t given = past && rank == 1 ? BLOCK : 0, before = streamed;

@@ -1,9 +1,10 @@
 #!/bin/bash
-# Deaths while the kernel takes memory away: ranks are killed one after the other, and several at once (recovery_test.c), in a memory
-# cgroup that is full all the time. A balloon beside them grows until the kernel kills it, again and again, so that what can be
-# reclaimed is: the ranks' own program, which is read from the disk anew, over and over. They are slow then, at any moment, and
-# nobody who lives may be taken for dead: those who are left agree, go on, and sum up just themselves.
-# Without root or a memory cgroup (version 1 or 2) the same deaths come without the pressure, and the last line says so.
+# Deaths while the kernel takes memory away: ranks are killed one after the other, and several at once
+# (recovery_test.c), in a memory cgroup that is full all the time. A balloon beside them grows until the kernel kills
+# it, again and again. So what can be reclaimed is: the ranks' own program, which is read from the disk anew, over and
+# over. They are slow then, at any moment, and no live rank may be declared dead: the survivors agree, go on, and sum up
+# just themselves. Without root or a memory cgroup (version 1 or 2) the same deaths come without the pressure, and the
+# last line says so.
 #   pressure_test.sh RECOVERY_TEST LIBGYRE DEATHS FOLDER        FOLDER: on a disk
 set -euo pipefail
 test=$1 library=$2 deaths=$3 folder=$4
@@ -36,7 +37,8 @@ make_group() {
     [ -n "$at" ] && mkdir "$at/gyre-pressure-$$" && group=$at/gyre-pressure-$$ && [ -w "$group/$limit" ]
 }
 
-# Grows by what it reads, a line without an end, until the kernel kills it, which prefers it, or swap has taken all of it.
+# Grows by what it reads, a line without an end, until the kernel kills it, which prefers it, or swap has taken all of
+# it.
 inflate() {
     trap 'kill $(jobs -p) 2>/dev/null; exit 0' TERM
     while :; do

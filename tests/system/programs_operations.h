@@ -1,5 +1,5 @@
-/* Operations of one's own for the random programs, with what each rank gives and what must come out: pre-multiplied sums
- * with a scalar for each rank of the world, a commutative operation, and one that does not commute. */
+/* Operations of one's own for the random programs, with what each rank gives and what must come out: pre-multiplied
+ * sums with a scalar for each rank of the world, a commutative operation, and one that does not commute. */
 #ifndef GYRE_TESTS_SYSTEM_PROGRAMS_OPERATIONS_H
 #define GYRE_TESTS_SYSTEM_PROGRAMS_OPERATIONS_H
 

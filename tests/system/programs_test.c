@@ -1,6 +1,7 @@
-/* One rank of the random programs. From a seed every rank draws the same program: which communicators exist, which calls
- * are made on them, with which shapes; and alone for itself what the others need not know: placement, alignment, whether
- * it calls, starts a request and waits when, or groups. After each batch every result is compared with the reference.
+/* One rank of the random programs. From a seed every rank draws the same program: which communicators exist, which
+ * calls are made on them, with which shapes; and alone for itself what the others need not know: placement, alignment,
+ * whether it calls, starts a request and waits when, or groups. After each batch every result is compared with the
+ * reference.
  *
  *   program   ── batch: 1 to 8 calls on any communicators, collectives and messages, with operations of all kinds
  *             ── the same in a group (nested at times)
@@ -309,7 +310,7 @@ static void keep(struct kept *it)
     it->lives = true;
     it->request = NULL;
     bool part = draw(it->which, &it->trial, &other);
-    bool to_itself = part && it->trial.comm && other.comm; /* both ends are here: nobody makes it */
+    bool to_itself = part && it->trial.comm && other.comm; /* both ends are here: no other rank makes it */
     if (part && !it->trial.comm)
         it->trial = other;
     if (!part || to_itself) {

@@ -8,7 +8,7 @@ foreach(mode crc mac encrypt)
 endforeach()
 gyre_system_test(proxy.off 100 $<TARGET_FILE:proxy_test> off 3 1)
 
-# Strangers at the doors of a running job. It asks the library where these are.
+# Unauthenticated connections to the listeners of a running job. It asks the library where these are.
 add_executable(intruder_test intruder_test.c)
 target_include_directories(intruder_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
 target_link_libraries(intruder_test PRIVATE gyre_internal)

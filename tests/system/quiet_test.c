@@ -1,7 +1,8 @@
-/* While ranks answer each other quickly over a socket of one host, the kernel says nothing of short frames (tcp_receive.c). Nobody may
- * sleep then, whatever brings him there, and who sleeps is woken by what comes. Both ranks of two become quiet; rank 0 makes a call in
- * which it waits, and rank 1 comes late. The meddler counts sleeps: none is deaf, and of those of rank 0 one in some rounds begins where
- * the link had been quiet, and ends when something is there. Argument:
+/* While ranks answer each other quickly over a socket of one host, the kernel reports no short frames
+ * (tcp/receive.c). No rank may sleep then, for whatever reason, and a sleeping rank is woken by what comes. Both
+ * ranks of two become quiet; rank 0 makes a call in which it waits, and rank 1 comes late. The meddler counts
+ * sleeps: none is deaf, and of those of rank 0 one in some rounds begins where the link had been quiet, and ends
+ * when something is there. Argument:
  *   late       an all_reduce
  *   leaf       a broadcast, of which rank 0 has had nothing but broadcasts before
  *   root       a reduce, likewise
@@ -11,7 +12,7 @@
  *   signal     a window's signal
  *   agree      an agreement, which goes over other sockets
  *   shrink     the next world
- *   grow       joiners, who do not come
+ *   grow       joiners, which do not come
  *   threads    an all_reduce of one thread, while another one's, of a communicator of its own, go on
  *   forked     a child has ended in between: the quiet is its parent's, and stays */
 #include <pthread.h>
@@ -185,7 +186,7 @@ static const struct way {
     {"grow", grow, NULL, false},         {"threads", two_threads, NULL, true}, {"forked", fork_before, NULL, true},
 };
 
-/* Did rank 0 sleep where the link had been quiet, and was it woken? */
+/* True if rank 0 slept where the link had been quiet, and was woken. */
 static bool round_of(const struct way *way)
 {
     grow_quiet();

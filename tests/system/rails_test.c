@@ -1,5 +1,5 @@
-/* One rank of rails_test.sh, whose hosts have several links. Collectives of sizes that are less than a stripe, several, and
- * not a whole number of them, every element of every result compared. Prints "ready" after the first rounds.
+/* One rank of rails_test.sh, whose hosts have several links. Collectives of sizes that are less than a stripe, several,
+ * and not a whole number of them, every element of every result compared. Prints "ready" after the first rounds.
  *
  *   rounds    ends after them
  *   work      until something fails; then "STATUS MILLISECONDS SENTENCE", MILLISECONDS by the wall clock, goes on with

@@ -1,15 +1,16 @@
 #!/bin/bash
-# Hosts with several links each, and TCP over all of them (GYRE_INTERFACE): exact results, with and without encryption, every
-# link with its part of the bytes; the same after a rank has died and the others have gone on. A link that is lost, to an
-# interface that is down or in silence, is found within GYRE_PEER_TIMEOUT: all ranks are told of a rank at that link and of
-# the interface; without the rank whose interface is down the others go on. Needs root. Usage: rails_test.sh RAILS-TEST
+# Hosts with several links each, and TCP over all of them (GYRE_INTERFACE): exact results, with and without encryption,
+# every link with its part of the bytes; the same after a rank has died and the others have gone on. A link that is
+# lost, to an interface that is down or in silence, is found within GYRE_PEER_TIMEOUT: all ranks are told of a rank at
+# that link and of the interface; without the rank whose interface is down the others go on. Needs root. Usage:
+# rails_test.sh RAILS-TEST
 set -eu
 test=$1
 HOSTS=3
 LINKS=3
 timeout_ms=4000
-# Keep-alive counts in whole seconds; who waits for the overlay, too, takes twice as long; besides what a sleeper comes late is
-# allowed ten times.
+# Keep-alive counts in whole seconds; a rank that waits for the overlay, too, takes twice as long. Besides, the time by
+# which a sleeper comes late is allowed ten times.
 slack_ms=3000
 . "$(dirname "$0")/hosts.sh"
 keep=yes
@@ -79,13 +80,14 @@ die() # PORT
 
 cut_down() { ip -n "$job-3" link set net1 down; } # host 3 knows it is the one
 
-cut_silent() # nothing passes, nobody is told
+cut_silent() # nothing passes, no rank is told
 {
     ip -n "$job-r" rule add pref 1 iif port3.1 blackhole
     ip -n "$job-r" rule add pref 1 to 10.78.3.0/24 blackhole
 }
 
-# Rank 2, on host 3, has lost net1, and the others over net1 rank 2: all are told which link it is, and of one of CULPRITS.
+# Rank 2, on host 3, has lost net1, and the others over net1 rank 2: all are told which link it is, and of one of
+# CULPRITS.
 lose() # HOW PORT CULPRITS
 {
     local rank status when text culprit
@@ -107,8 +109,8 @@ lose() # HOW PORT CULPRITS
     done
 }
 
-# Host 3 knows that its interface is down, and the others cannot reach it. Where it is silence, each end believes that it is the
-# other. Who speaks first is believed, and the two others go on; where two speak at once, both are out.
+# Host 3 knows that its interface is down, and the others cannot reach it. Where it is silence, each end believes that
+# it is the other. The first to report is believed, and the two others go on; where two report at once, both are out.
 watch_lateness
 exact off "net net1" 29701
 exact off "net net1 net2" 29702

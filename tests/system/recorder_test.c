@@ -1,7 +1,7 @@
-/* The flight recorder, read back by a parser: after a known history the dump shows the last 256 operations of each
- * communicator, in order, with shape and state; an operation that waits for a rank that is late names it; when a rank
- * dies, every survivor's recorder is on its standard error (GYRE_LOG=info), and says who was waited for. A communicator whose
- * records lie outside the page begins with a few of them, and its history is the same. */
+/* The flight recorder, read back by a parser. After a known history the dump shows the last 256 operations of each
+ * communicator, in order, with shape and state. An operation that waits for a late rank names it. When a rank dies,
+ * every survivor's recorder is on its standard error (GYRE_LOG=info), and names the rank that was waited for. A
+ * communicator whose records lie outside the page begins with a few of them, and its history is the same. */
 #include <gyre/page.h>
 
 #include "support/launcher.h"
@@ -13,7 +13,7 @@
 struct entry {
     uint64_t sequence;
     char shape[LINE], state[16];
-    int waiting_for; /* −1: nobody */
+    int waiting_for; /* −1: none */
     double us;       /* −1: not measured */
 };
 
@@ -111,7 +111,8 @@ static void expected_shape(int i, uint64_t sequence, char *text)
     }
 }
 
-/* The history so far ends with operation `from + operations − 1` of the pattern, and began `before` operations later. */
+/* The history so far ends with operation `from + operations − 1` of the pattern, and began `before` operations
+ * later. */
 static void check_history(const gyre_comm *of, int operations, int before)
 {
     uint64_t total = (uint64_t)(operations + before);

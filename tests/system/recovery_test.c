@@ -1,23 +1,26 @@
-/* Recovery: ranks are killed one after the other, and those who are left go on. Arguments: scenario, ranks, hosts (0: as
- * the machine is). GYRE_TEST_DEATHS: how many deaths at least (24); GYRE_TEST_SEED repeats a run's choices, not its timing.
+/* Recovery: ranks are killed one after the other, and the survivors go on. Arguments: scenario, ranks, hosts (0: as
+ * the machine is). GYRE_TEST_DEATHS: how many deaths at least (24); GYRE_TEST_SEED repeats a run's choices, not its
+ * timing.
  *
- *   one       one dies at a random moment; who fails revokes and shrinks
+ *   one       one dies at a random moment; a rank that fails revokes and shrinks
  *   agree     the same, with an agreement before each shrink
- *   more      two or three die a few milliseconds apart, so that one falls into the agreement, the shrinking or the making
- *             of the new world that the one before has caused
- *   frozen    one is stopped for longer than GYRE_STALL_TIMEOUT, and goes on when the others have: EXCLUDED, and they do
- *             not notice
- *   halts     one dies, and another is stopped at one of the first calls by which it goes on: the others go on without both;
- *             woken, it is EXCLUDED
- *   severed   one cuts all of its connections, and lives: at most one of two goes on, since neither is proved to be dead
- *   calls     what the calls return where nothing fails, after an abort, a revoke, wrong arguments, on a part of a world
+ *   more      two or three die a few milliseconds apart, so that one falls into the agreement, the shrinking or the
+ *             making of the new world that the one before has caused
+ *   frozen    one is stopped for longer than GYRE_STALL_TIMEOUT, and goes on when the others have: EXCLUDED, and they
+ *             do not notice
+ *   halts     one dies, and another is stopped at one of the first calls by which it goes on: the others go on without
+ *             both; resumed, it is EXCLUDED
+ *   severed   one cuts all of its connections, and lives: at most one of two goes on, since neither is proved to be
+ *             dead
+ *   calls     what the calls return where nothing fails, after an abort, a revoke, wrong arguments, on a part of a
+ *             world
  *
- * A job of N ranks is thinned out to one rank, in a random order that lets every rank number die equally often over the
- * jobs. Each rank adds its own bit in one all_reduce after the other, so that a sum says exactly who was in it. After each
- * death all survivors must come to the sum of just the survivors. Two times are printed as median, 99th percentile and
- * maximum, and judged against a deadline that only a hang exceeds: from a death (of several, the first) to the error on the
- * slowest survivor, and from a death (the last) to the slowest survivor's next good sum. GYRE_TEST_SAMPLES: a file that
- * gets a line for each time and each death, for perf/soak. */
+ * A job of N ranks is thinned out to one rank, in a random order that lets every rank number die equally often over
+ * the jobs. Each rank adds its own bit in one all_reduce after the other, so that a sum says exactly which ranks
+ * were in it. After each death all survivors must come to the sum of just the survivors. Two times are printed as
+ * median, 99th percentile and maximum, and compared with a deadline that only a hang exceeds: from a death (of
+ * several, the first) to the error on the slowest survivor, and from a death (the last) to the slowest survivor's
+ * next good sum. GYRE_TEST_SAMPLES: a file that gets a line for each time and each death, for perf/soak. */
 #include <stdatomic.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -31,7 +34,7 @@
 struct page {
     _Atomic int stop;
     struct report {
-        _Atomic uint64_t calls, mask; /* good all_reduces in this epoch; who was in the last */
+        _Atomic uint64_t calls, mask; /* good all_reduces in this epoch; the ranks in the last */
         _Atomic int64_t since;        /* when `mask` was first seen */
         _Atomic int64_t failed;       /* when a call first gave an error; 0: not since the launcher looked */
         _Atomic int epoch;
@@ -413,7 +416,7 @@ static gyre_comm *go_on_unharmed(gyre_comm *comm, int own)
     return next;
 }
 
-/* A part of a world: its order, and nobody else waits. */
+/* A part of a world: its order, and no other rank waits. */
 static void shrink_part(gyre_comm *comm, int own)
 {
     gyre_comm *half, *pair;
@@ -440,7 +443,7 @@ static void differ(gyre_comm *comm, int own)
     CHECK(bits == 7);
 }
 
-/* Everybody waits for one who does not come, but revokes. Returns the world that follows. */
+/* All wait for a rank that does not come, but revokes. Returns the world that follows. */
 static gyre_comm *wait_in_vain(gyre_comm *comm, int own)
 {
     gyre_comm *next;
@@ -458,7 +461,7 @@ static gyre_comm *wait_in_vain(gyre_comm *comm, int own)
     return next;
 }
 
-/* Who leaves is not waited for. NULL: it is this rank. */
+/* A rank that leaves is not waited for. NULL: it is this rank. */
 static gyre_comm *leave(gyre_comm *comm, int own)
 {
     gyre_comm *next;

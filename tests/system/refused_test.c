@@ -1,10 +1,10 @@
-/* Every public function, called wrongly in each way that its parameters allow: NULL, what was destroyed, freed, completed
- * or never made, ranks, types, operations and counts that cannot be, buffers that overlap, and what has no place in a
- * group. Each call is refused with GYRE_INVALID_ARGUMENT and a sentence of its own, writes none of its outputs, and leaves
- * the communicator as it was. What has nothing that could be wrong is listed as such.
+/* Every public function, called wrongly in each way that its parameters allow: NULL, what was destroyed, freed,
+ * completed or never made, ranks, types, operations and counts that cannot be, buffers that overlap, and what has no
+ * place in a group. Each call is refused with GYRE_INVALID_ARGUMENT and a sentence of its own, writes none of its
+ * outputs, and leaves the communicator as it was. What has nothing that could be wrong is listed as such.
  *
- * The argument is tests/install/exports.txt, the list of all functions: one that no row here names fails the test, so that
- * none is added without its row. */
+ * The argument is tests/install/exports.txt, the list of all functions: one that no row here names fails the test, so
+ * that none is added without its row. */
 #include "support/rank.h"
 #include "trial.h"
 

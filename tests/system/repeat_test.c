@@ -1,6 +1,6 @@
-/* Short calls like the last one of their collective, blocking or not (repeat.h): right ones give what they should, and whatever has
- * changed since is seen, above all what makes such a call a wrong one. The argument: how many elements, few for an exchange, or so many
- * that a broadcast or reduction to a root goes by tiles. */
+/* Short calls like the last one of their collective, blocking or not (repeat.h): right ones give what they should, and
+ * whatever has changed since is seen, above all what makes such a call a wrong one. The argument: how many elements,
+ * few for an exchange, or so many that a broadcast or reduction to a root goes by tiles. */
 #include <sys/wait.h>
 
 #include "support/rank.h"
@@ -200,7 +200,7 @@ static void sum_of(const int32_t *input, int32_t *output, int elements)
         CHECK(output[i] == size * i + size * (size - 1) / 2);
 }
 
-/* Long vectors that lie open here and there, now on some ranks and then on others: nobody sees it of those that do not change. */
+/* Long vectors that are exposed here and there, now on some ranks and then on others: unchanged ones do not see it. */
 static void test_memory(void)
 {
     enum { LONG = 12000 };
@@ -240,7 +240,7 @@ static void test_forgotten(void)
     right(ALL_REDUCE, GYRE_SUM, 0);
 }
 
-/* A rank alone has nobody to wait for, and no queue, even where a request of its world is under way. */
+/* A rank alone has no peer to wait for, and no queue, even where a request of its world is under way. */
 static void test_alone(void)
 {
     static int32_t zeros[COUNT_MOST], late[COUNT_MOST];

@@ -1,15 +1,16 @@
-/* Broadcasts and reductions to a root that run inside the blocking call (collectives/call/shm_rooted_mapped.c), of private memory through slots,
- * of memory of gyre where it lies, or of some ranks so and of others so:
+/* Broadcasts and reductions to a root that run inside the blocking call (collectives/call/shm_rooted_mapped.c): of
+ * private memory through slots, of memory of gyre where it lies, or of some ranks so and of others so:
  *
- *   order    three ranks: each by its own dice blocks or not, comes late or not, has a request of another communicator under way or
- *            not; what a rank gets back is overwritten at once; each call is counted and traced as one
- *   away     a rank is away for a second while it reads or writes its operand, in the middle of a tile: nothing else happens
+ *   order    three ranks: each by its own dice blocks or not, comes late or not, has a request of another communicator
+ *            under way or not; what a rank gets back is overwritten at once; each call is counted and traced as one
+ *   away     a rank is away for a second while it reads or writes its operand, in the middle of a tile: nothing else
+ *            happens
  *   dies     it dies there instead, and the other one is told so
  *   aborts   meanwhile the other rank's second thread aborts: both are told so
- *   late     a rank does not come: the others are told so when the clock says it, which runs from the call on
+ *   late     a rank does not come: the others are told so after the timeout, which counts from the call on
  *
- * In the middle of a tile is where a page of the operand lies that may not be touched: the signal's handler does the rest. Ranks
- * think that there are cores for all of them: where they share cores all of this goes by requests. */
+ * In the middle of a tile is where a page of the operand lies that may not be touched: the signal's handler does the
+ * rest. Ranks count cores for all of them: where they share cores all of this uses requests. */
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -17,7 +18,7 @@
 #include "support/launcher.h"
 
 #define COUNT \
-    131072 /* of 8 bytes: 1 MiB, eight tiles for four slots, so that nobody can be through without the other one */
+    131072 /* of 8 bytes: 1 MiB, eight tiles for four slots, so that no rank can be through without the other one */
 #define LEAST 2048 /* twice what is exchanged directly */
 #define BYTES ((size_t)COUNT * sizeof(int64_t))
 #define PAGE 4096

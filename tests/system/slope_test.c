@@ -1,4 +1,4 @@
-/* Bandwidths of gyre-tune from times that somebody else on the machine has disturbed: tools/slope.h. */
+/* Bandwidths of gyre-tune from times that another process on the machine has disturbed: tools/common/link_model.h. */
 #include "common/slope.h"
 
 #include "support/rank.h"

@@ -1,14 +1,17 @@
-/* Starts of short vectors over windows that find what the others have shown (collectives/call/eager_call.c), between two ranks:
+/* Starts of short vectors over slots that find what the others have published (collectives/call/eager_call.c),
+ * between two ranks:
  *
- *   last     who starts when the other has shown its part is through when the start returns, however it collects that, and may write
- *            over its buffers at once; the other has its result all the same
- *   behind   a start that finds everything there, behind one that waits, does not overtake it
- *   several  four wait at once, of one collective and two kinds, so that what is kept of the call before is replaced while it
- *            waits, or persistent ones with roots of their own; the fourth is waited for first
- *   full     more are started than may be shown at once; when some are over, another one is: it does not overtake what waits
- *   dies     three wait, one behind another, and the other rank takes part in the first and dies: the others end so, the older of them is
- *            the one that is named, and they are counted as failed
- *   gone     the same where the communicator is destroyed instead: they are aborted, and their handles can be collected after it */
+ *   last      a start after the other rank has published its part is complete when it returns, however it is collected,
+ *             and its rank may write over its buffers at once; the other has its result all the same
+ *   behind    a start that finds everything there, behind one that waits, does not overtake it
+ *   several   four wait at once, of one collective and two kinds, so that what is kept of the call before is replaced
+ *             while it waits, or persistent ones with roots of their own; the fourth is waited for first
+ *   full      more are started than may be published at once; when some are over, another one is: it does not overtake
+ *             what waits
+ *   dies      three wait, one behind another, and the other rank takes part in the first and dies: the others end so,
+ *             the older of them is the one that is named, and they are counted as failed
+ *   gone      the same where the communicator is destroyed instead: they are aborted, and their handles can be
+ *             collected after it */
 #include <stdatomic.h>
 
 #include "support/launcher.h"

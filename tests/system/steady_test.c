@@ -53,7 +53,7 @@ static void call_many(int round)
     OK(comm, gyre_wait_all(requests, FLIGHT));
 }
 
-/* Of a root of its own: who gets it finds it there, or is kept waiting for longer than it looks without a request. */
+/* Of a root of its own: the receiver finds it there, or waits for longer than it polls without a request. */
 static void call_late(bool late)
 {
     if (gyre_comm_rank(comm) == (late ? 1 : 0))

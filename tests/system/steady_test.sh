@@ -1,8 +1,7 @@
 #!/bin/bash
-# A 4-byte all_reduce between two ranks on two cores makes no system call: one clean run of 1,000 calls out of fifty tries
-# is asked for, since another process may take a core away during some of them. A path that makes a system call per call
-# fails every time.
-# Usage: steady_test.sh GYRE-RUN STEADY-TEST
+# A 4-byte all_reduce between two ranks on two cores makes no system call: one clean run of 1,000 calls out of fifty
+# tries is asked for, since another process may take a core away during some of them. A path that makes a system call
+# per call fails every time. Usage: steady_test.sh GYRE-RUN STEADY-TEST
 set -u
 if [ "$(nproc)" -lt 2 ]; then
     echo "skipped: two usable cores are needed"

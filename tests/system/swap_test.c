@@ -1,15 +1,15 @@
-/* Two ranks that a link joins: collectives of short vectors, blocking, have to the bit the result that they have as requests, of
- * any bytes (NaN with their payloads among them), whoever comes first. Argument:
- *   results    all_reduce of every type, operation and length around what is short; in place too; while requests are under way; a
- *              rank is late, so that the call becomes a request behind its back
+/* Two ranks that a link joins: collectives of short vectors, blocking, have to the bit the result that they have as
+ * requests, of any bytes (NaN with their payloads among them), whichever rank comes first. Argument:
+ *   results    all_reduce of every type, operation and length around what is short; in place too; while requests are
+ *              under way; a rank is late, so that the call becomes a request behind its back
  *   kinds      every collective and messages, from and to either rank, among requests
  *   parts      the same over a socket that takes parts of frames: no call returns before all of its frame has left
- *   calls      one call of the kernel sends a frame and one receives it, and nothing else is asked
- *   waits      who is kept waiting for what goes one way gives back at once what it owes, so that it comes sooner
- *   credit     who only sends reads what came back before he makes a request for want of it
+ *   calls      one call of the kernel sends a frame and one receives it, and there are no other calls
+ *   waits      a rank that waits for what goes one way returns at once the credit it owes, so that it comes sooner
+ *   credit     a rank that only sends reads what came back before it makes a request for want of it
  *   sockets    options of the link's socket; argument: the longest frame of a broadcast of 2 MiB
- *   memory     there is none for a request, or for a buffer of it, which the call becomes when its partner is late: it fails, nothing
- *              has left, and a second call gives both what is said then
+ *   memory     there is none for a request, or for a buffer of it, which the call becomes when its partner is late: it
+ *              fails, nothing has left, and a second call gives both what is said then
  *   disagree   the two call different things: an error on both that shows both
  *   roots      both send, each as the root: an error on both at the next call that waits */
 #include <netinet/in.h>
@@ -38,7 +38,7 @@ static void roll(unsigned char *bytes, size_t count)
         bytes[i] = (unsigned char)((dice = dice * 1664525u + 1013904223u) >> 24);
 }
 
-/* Who is late keeps the other waiting for longer than it looks without a request. */
+/* A late rank keeps the other waiting for longer than it polls without a request. */
 static void be_late(unsigned call)
 {
     if (call % 16 == 3 && rank == (int)(call / 16 % 2))
@@ -146,8 +146,8 @@ static int hold_buffers(gyre_request **held, const float *input, float *output, 
     return buffers;
 }
 
-/* Rank 1 is late: it comes when rank 0, whose call has failed, sends it SIGUSR1. That lacks a request, or a buffer: it wants one where a
- * long operand lands, and in place another one for what it sends. */
+/* Rank 1 is late: it comes when rank 0, whose call has failed, sends it SIGUSR1. That lacks a request, or a buffer: it
+ * wants one where a long operand lands, and in place another one for what it sends. */
 static void test_memory(bool in_place, size_t count, bool buffers)
 {
     static float mine[MOST], all[MOST];
@@ -276,7 +276,7 @@ static void test_parts(void)
     CHECK(meddler.parts > 100);
 }
 
-/* Nobody can say how often a rank that waits looks, or whether it sleeps; but what moves is moved by one call. */
+/* The number of polls of a waiting rank is unknown, and so is whether it sleeps; but a frame is moved by one call. */
 static void count_calls(enum trial_kind kind, int root, size_t count)
 {
     enum { CALLS = 640, ALONE = 3 };
@@ -313,8 +313,8 @@ static void test_calls(void)
         }
 }
 
-/* The sender is late, by less than it takes to be asked why. Of the calls that found nothing there, and so often that they had a second
- * look to come to: for how many in a hundred was anything sent? 0: there are too few. */
+/* The sender is late, by less than it takes to be asked why. Of the calls that found nothing there, and so often that
+ * they had a second look to come to: for how many in a hundred was anything sent? 0: there are too few. */
 static int32_t wait_for(struct trial *it, bool late)
 {
     enum { CALLS = 40, LEAST = 10 };
@@ -335,7 +335,7 @@ static int32_t wait_for(struct trial *it, bool late)
     return kept < LEAST ? 0 : sent * 100 / kept;
 }
 
-/* On a machine that others use who receives may be the later one, or sleep and be asked itself; not every time. */
+/* On a machine that others use the receiver may be the later one, or sleep and be asked itself; not every time. */
 static void wait_often(enum trial_kind kind, int root)
 {
     enum { ENOUGH = 70, ROUNDS = 200 };
@@ -361,8 +361,8 @@ static void test_waits(void)
             wait_often(kinds[k], root);
 }
 
-/* Calls that only send, each when the partner has consumed what was sent before and waits, several times as many as there is credit for:
- * those that took the short way look at no clock. */
+/* Calls that only send, each when the partner has consumed what was sent before and waits, several times as many as
+ * there is credit for: those that took the short way look at no clock. */
 static bool sends_on(struct trial *it, bool sends)
 {
     enum { CALLS = 80 };

@@ -85,7 +85,8 @@ static void sweep_case(struct gy_case *it, size_t count, bool thorough)
     }
 }
 
-/* Every type and operation; those of the commonest types in every placement, unless there are many ranks and few types. */
+/* Every type and operation; those of the commonest types in every placement, unless there are many ranks and few
+ * types. */
 static void sweep_types(struct gy_case *it, size_t count)
 {
     for (int d = 0; gyre_dtype_name((gyre_dtype)d); d++) {
@@ -133,7 +134,7 @@ static bool sweep_world(enum gy_kind kind, const char *algorithm)
     for (size_t c = 0; used && c < sizeof counts / sizeof *counts; c++)
         kind == GY_KIND_BARRIER ? OK(it.comm, gyre_barrier(it.comm)) : sweep_types(&it, counts[c]);
     if (used || kind != GY_KIND_BARRIER)
-        OK(it.comm, gyre_barrier(it.comm)); /* nobody is still inside a call when the first says that it leaves */
+        OK(it.comm, gyre_barrier(it.comm)); /* no rank is still inside a call when the first says that it leaves */
     OK(NULL, gyre_comm_destroy(it.comm));
     return used;
 }

@@ -24,13 +24,13 @@ expect()
     [[ $last =~ $pattern ]] || fail "$*: last line '$last' does not match '$pattern'"
 }
 
-# Running, that is: a zombie waits for whoever adopted it, which is not gyre's business.
+# Running, that is: a zombie waits for the process that adopted it, which is not gyre's business.
 lives()
 {
     grep -q '^State:[[:space:]]*[RSDTtI]' "/proc/$1/status" 2>/dev/null
 }
 
-# outlives PID: it still lives after half a minute. Who has been killed takes a core to end, and may wait for one.
+# outlives PID: it still lives after half a minute. A killed process takes a core to end, and may wait for one.
 outlives()
 {
     local tries
@@ -146,7 +146,7 @@ expect 3 '^gyre-run: rank 3 .* ended with exit status 3$' "$run" -n 4 bash -c 'c
     3) sleep 0.3; exit 3 ;;
     *) sleep 0.5; exit 1 ;;
 esac'
-# The port of a job stays its own while no rank listens on it: nobody else can bind it.
+# The port of a job stays its own while no rank listens on it: no other process can bind it.
 expect 0 '^$' "$run" -n 1 python3 -c 'import errno, os, socket
 try:
     socket.socket().bind(("127.0.0.1", int(os.environ["MASTER_PORT"])))
@@ -194,8 +194,8 @@ done <"$work/settings"
 expect 0 '^$' "$run" -n 3 true
 expect 7 'rank 1 \(pid [0-9]+\) ended with exit status 7$' "$run" -n 3 bash -c '[ $RANK = 1 ] && exit 7; sleep 0.2'
 expect 137 'rank 2 .* killed by signal 9' "$run" -n 3 bash -c '[ $RANK = 2 ] && kill -9 $$; sleep 30'
-# A rank whose process takes long to end is the cause all the same, and who failed because of it is not: its first thread is gone,
-# which shows, long before the second ends it.
+# A rank whose process takes long to end is the cause all the same, and a rank that failed because of it is not: its
+# first thread is gone, which shows, long before the second ends it.
 export work
 expect 137 'rank 1 .* killed by signal 9' "$run" -n 2 bash -c '
     [ $RANK = 1 ] || { until [ -e "$work/gone" ]; do sleep 0.02; done; exit 1; }
@@ -216,7 +216,7 @@ expect 0 '^$' "$run" -n 4 -l -- bash -c 'echo $RANK $WORLD_SIZE $LOCAL_RANK $LOC
 [ "$(sort "$work/out" | tr '\n' ';')" = '[0] I am 0 of 64;[1] I am 1 of 64;[2] I am 2 of 64;[3] I am 3 of 64;' ] || fail "labels: $(cat "$work/out")"
 [ "$(echo hello | "$run" -n 3 cat)" = hello ] || fail "stdin belongs to rank 0 alone"
 
-# Elastic: what fails starts again, as a newcomer, but not for ever; too few that are left end the job.
+# Elastic: a failed rank starts again, as a joining process, but not for ever; too few survivors end the job.
 export work
 expect 0 '^gyre-run: rank 1 .* ended with exit status 7, and is given up after 2 starts$' "$run" --elastic --restarts 1 -n 2 bash -c '
     [ $RANK = 1 ] && echo "join ${GYRE_JOIN:-no}" && exit 7

@@ -44,7 +44,8 @@ struct trial_block {
 
 struct trial;
 
-/* Elements of an operation of the test's own, as bits: what a rank gives at place i of its vector, what comes out there. */
+/* Elements of an operation of the test's own, as bits: what a rank gives at place i of its vector, what comes out
+ * there. */
 struct trial_data {
     uint64_t (*give)(const struct trial *it, int rank, size_t i);
     uint64_t (*reduced)(const struct trial *it, size_t i);

@@ -1,21 +1,21 @@
-/* Uniform ends: ranks are killed at random moments, and those who are left must say the same of every operation. Arguments:
- * scenario, ranks, hosts (0: as the machine is). GYRE_TEST_DEATHS: how many deaths at least (16); GYRE_TEST_SEED repeats a
- * run's choices, not its timing.
+/* Uniform completion: ranks are killed at random moments, and the survivors must say the same of every operation.
+ * Arguments: scenario, ranks, hosts (0: as the machine is). GYRE_TEST_DEATHS: how many deaths at least (16);
+ * GYRE_TEST_SEED repeats a run's choices, not its timing.
  *
- *   kill     one or two die in a row; who is left fails, shrinks and goes on, down to the last
- *   leave    one dies; who fails destroys its communicator and ends at once, whatever the others do
- *   settings what the attribute takes and gives, and that it must be the same everywhere
- *   siblings the communicators of one split, of which each has come to another number
- *   away     a rank starts or tests an operation, and then computes for longer than GYRE_STALL_TIMEOUT, before a failure and
- *            after it: nobody takes it for stopped
- *   pending  an operation is under way on a duplicate when the world is shrunk, which has failed, or fails when ranks are
- *            inside: it has ended, alike, when that returns
+ *   kill       one or two die in a row; the survivors fail, shrink and go on, down to the last
+ *   leave      one dies; a rank that fails destroys its communicator and ends at once, whatever the others do
+ *   settings   what the attribute takes and gives, and that it must be the same on all ranks
+ *   siblings   the communicators of one split, of which each has come to another number
+ *   away       a rank starts or tests an operation, and then computes for longer than GYRE_STALL_TIMEOUT, before a
+ *              failure and after it: it is not declared stopped
+ *   pending    an operation is under way on a duplicate when the world is shrunk, which has failed, or fails when ranks
+ *              are inside: it has ended, alike, when that returns
  *
- * The operations of an epoch are numbered, and each rank goes through all kinds of them in the same order: blocking, several
- * requests that are waited for in the reverse order, persistent ones, groups. Whatever succeeds is compared with what it
- * must give, element by element. A failure comes after all successes, so a rank tells how many these were; this number
- * must be the same on all that have come to the end of the epoch, although some died in the next one. With GYRE_ENDS=local
- * it is not, and the test fails. */
+ * The operations of an epoch are numbered, and each rank goes through all kinds of them in the same order: blocking,
+ * several requests that are waited for in the reverse order, persistent ones, groups. Every success is compared with
+ * what it must give, element by element. A failure comes after all successes, so a rank tells how many these were.
+ * This number must be the same on all that have come to the end of the epoch, although some died in the next one.
+ * With GYRE_ENDS=local it is not, and the test fails. */
 #include <stdatomic.h>
 
 #include "system/mortals.h"
@@ -120,7 +120,8 @@ static void gather(struct run *run, size_t count)
             expect(out[i], value(run->number, (int)(i / count), i % count), "all_gather", i);
 }
 
-/* Several under way; an operation that fails is followed by none that succeeds, in whatever order they are waited for. */
+/* Several under way; an operation that fails is followed by none that succeeds, in whatever order they are waited
+ * for. */
 static void several(struct run *run)
 {
     static uint64_t in[3], out[3], all[RANKS_MOST];
@@ -250,7 +251,7 @@ static void start(int ranks)
     mortals_await(mortals.alive, has_gone_on);
 }
 
-/* Of each epoch: all who have come to its end and lived to tell. */
+/* Of each epoch: all ranks that have come to its end and lived to tell. */
 static void compare(int ranks)
 {
     for (int epoch = 0; epoch < EPOCHS_MOST; epoch++) {
@@ -341,8 +342,8 @@ static void await_flag(_Atomic int *flag)
         CHECK(rank_now_ns() < limit);
 }
 
-/* Even and odd ranks have a communicator each. An operation of the even ones has succeeded on all but its root, which has
- * sent all that it has to and then is not inside gyre, when the world fails; the odd ones have none. */
+/* Even and odd ranks have a communicator each. An operation of the even ones has succeeded on all but its root, which
+ * has sent all that it has to and then is not inside gyre, when the world fails; the odd ones have none. */
 static void siblings(int own)
 {
     setenv("GYRE_ENDS", "uniform", 0);
@@ -392,8 +393,8 @@ static void leave_broadcast(gyre_comm *comm, int away)
     CHECK(got == 7);
 }
 
-/* Everyone has come here as often as this rank, and has started what is to be under way: a rank that starts it later than another
- * revokes is told so instead. */
+/* Everyone has come here as often as this rank, and has started what is to be under way: a rank that starts it later
+ * than another revokes is told so instead. */
 static void await_everyone(int own, int ranks)
 {
     uint64_t calls = atomic_fetch_add(&page->rank[own].calls, 1) + 1;
@@ -454,7 +455,7 @@ static void started(int own, int ranks, int stride, int number)
             CHECK(rank_now_ns() < limit);
 }
 
-/* How the even ranks' operation ends takes the odd ones' word, who compute while the even ones shrink. */
+/* The end of the even ranks' operation needs the odd ones' input, which compute while the even ones shrink. */
 static void shrink_half(gyre_comm *comm, int number)
 {
     int own = gyre_comm_rank(comm);
@@ -482,8 +483,8 @@ static void shrink_half(gyre_comm *comm, int number)
 
 enum how { ALL_REVOKE, LATE_REVOKES, LATE_DIES };
 
-/* An operation that one rank does not take part in, and a shrinking: all know before that the world has failed, or all but
- * the last rank are inside when it fails, for that one comes late, and revokes, or dies. */
+/* An operation that one rank does not take part in, and a shrinking: all know before that the world has failed, or all
+ * but the last rank are inside when it fails, for that one comes late, and revokes, or dies. */
 static gyre_comm *shrink_past(gyre_comm *comm, int number, enum how how)
 {
     int own = gyre_comm_rank(comm), ranks = gyre_comm_size(comm);

@@ -2,8 +2,8 @@
  *
  *   verify_test shm|tcp|rdma
  *
- * The wrong rank has an operation of its own that is wrong once, from which an algorithm in which each rank computes its
- * own result (windows: one shot; links: recursive doubling) makes one wrong result. */
+ * The wrong rank has an operation of its own that is wrong once, from which an algorithm in which each rank computes
+ * its own result (windows: one shot; links: recursive doubling) makes one wrong result. */
 #include "support/launcher.h"
 
 #define EVERY 5
@@ -31,8 +31,8 @@ static void fill(int rank, size_t count)
         in[i] = (int32_t)i * (rank + 3);
 }
 
-/* Every kind that is compared, blocking and not, more under way at once than one comparison takes; and some that are not
- * compared. Nothing is found where nothing is wrong. */
+/* Every kind that is compared, blocking and not, more under way at once than one comparison takes; and some that are
+ * not compared. Nothing is found where nothing is wrong. */
 static void good_body(int rank)
 {
     gyre_comm *comm = rank_begin(60), *half;
@@ -88,7 +88,8 @@ static void wrong_body(int rank)
     gyre_comm_destroy(comm);
 }
 
-/* With uniform ends. To make a communicator takes several operations, and the world fails during the first, which succeeds. */
+/* With uniform ends. To make a communicator takes several operations, and the world fails during the first, which
+ * succeeds. */
 static void between_body(int rank)
 {
     gyre_comm *comm = rank_begin(60), *twin = NULL;

@@ -1,6 +1,7 @@
-/* Calls enough of one size that the clock tries every way of giving (collectives/shm/autotune.h), of two ranks and of three that think that there
- * are cores for all of them: by each way, and when it changes, everyone gets what is right, and nobody's slot is another's. The bytes
- * are other ones in each call, and what a rank has given and got is overwritten at once. */
+/* Calls enough of one size that the tuner tries every variant (collectives/shm/autotune.h), of two ranks and of
+ * three that count cores for all of them. By each variant, and when it changes, every rank gets the right result,
+ * and no rank's slot is another's. The bytes are other ones in each call, and what a rank has sent and received is
+ * overwritten at once. */
 
 #include "support/cores.h"
 #include "support/launcher.h"

@@ -30,7 +30,7 @@ target_link_libraries(window_stop_test PRIVATE gyre_compile gyre)
 gyre_system_test(window.stopped.holder 60 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=self,shm $<TARGET_FILE:window_stop_test> holder)
 gyre_system_test(window.stopped.hosts 60 $<TARGET_FILE:window_stop_test> hosts)
 gyre_system_test(window.stopped.target 60 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=self,tcp $<TARGET_FILE:window_stop_test> target)
-# Who waits for a window's lock, and is waited for on another host.
+# A rank that waits for a window's lock, and is waited for on another host.
 add_executable(window_slow_test window_slow_test.c)
 target_include_directories(window_slow_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
 target_link_libraries(window_slow_test PRIVATE gyre_compile gyre)

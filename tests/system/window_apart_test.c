@@ -1,12 +1,13 @@
-/* What becomes of a window's memory that a peer may still store to when the window has ended otherwise than by all ranks'
- * destroying it. The peer is in the middle of an accumulation by an operation of the test's own, which it holds as long as its
- * owner wants, so that its store is late whatever the machine does.
+/* What becomes of a window's memory that a peer may still store to when the window has ended otherwise than by all
+ * ranks' destroying it. The peer is in the middle of an accumulation by an operation of the test's own, which it holds
+ * as long as its owner wants, so that its store is late whatever the machine does.
  *
  *   failed   the owner aborts: when a call has told it so, what it writes is its own
- *   gone     the owner's communicator goes and its memory is freed while the world goes on: the next allocations are others,
- *            and stay zero; when the peer's communicator has gone too, the place is given out again
+ *   gone     the owner's communicator goes and its memory is freed while the world goes on: the next allocations are
+ *            others, and stay zero; when the peer's communicator has gone too, the place is given out again
  *   reused   all have destroyed it: the place is given out at once
- *   threads  ranks of one process, which share its mapping: the window works, but nothing comes to its memory except in calls
+ *   threads  ranks of one process, which share its mapping: the window works, but nothing comes to its memory except in
+ *   calls
  *            of its owner, and after one that has failed nothing at all
  *
  * The argument says which. */

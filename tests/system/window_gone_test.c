@@ -1,10 +1,10 @@
-/* One rank destroys a communicator with its window while the others still use it, and the world goes on. The window's memory is
- * plain memory, so that all goes by links.
+/* One rank destroys a communicator with its window while the others still use it, and the world goes on. The
+ * window's memory is plain memory, so that all goes by links.
  *
- *   put, accumulate, signal, flush, get, wait   begun when it has been destroyed: GYRE_PEER_LEFT at once, of that communicator
- *                                               alone
- *   putting, adding, getting                    under way when it is destroyed: from then on the memory is its owner's. What he
- *                                               writes there stays as it is and comes to nobody
+ *   put, accumulate, signal, flush, get, wait   begun when it has been destroyed: GYRE_PEER_LEFT at once, of that
+ *                                               communicator alone
+ *   putting, adding, getting                    under way when it is destroyed: from then on the memory is its owner's.
+ *                                               Its later writes stay as they are and come to no other rank
  *
  * After each the world, and a window of another communicator, work as before. The argument says which. */
 #include <stdatomic.h>
@@ -82,7 +82,7 @@ static void use_late(gyre_comm *comm, gyre_window *window, int rank)
     CHECK(rank_now_ns() - began < SOON_NS);
 }
 
-/* Who waits for signals is told when nobody is left who could send one: of two, when the other has gone. */
+/* A rank that waits for signals is told when no rank is left that could send one: of two, when the other has left. */
 static void wait_in_vain(gyre_comm *world, int rank)
 {
     gyre_comm *two = NULL;
@@ -164,7 +164,8 @@ static void go(gyre_comm *world, int rank, int round)
         check_all(memory, 0xee, 0xee, "what its owner has written");
     else if (is("getting"))
         check_all(page->there[rank], 0x22, 0x33, "what has been got");
-    if (rank != OWNER && round % 2) /* its destruction is everybody's: it goes, and says why it was not so */
+    /* its destruction is collective: it succeeds, and the status says why it was not so */
+    if (rank != OWNER && round % 2)
         GIVES(GYRE_PEER_LEFT, comm, gyre_window_destroy(window));
     if (rank != OWNER)
         OK(comm, gyre_comm_destroy(comm));

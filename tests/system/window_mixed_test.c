@@ -1,6 +1,7 @@
 /* One rank of a window over memory of different kinds: every combination of no memory, heap memory and memory of
  * gyre_mem_alloc over the ranks. In each, every rank puts into every other rank's part, accumulates, signals and waits,
- * then all destroy the window. Each has a world of its own, because links stay open as long as their world. With an argument, that many ranks are threads of this process. */
+ * then all destroy the window. Each has a world of its own, because links stay open as long as their world. With an
+ * argument, that many ranks are threads of this process. */
 #include <pthread.h>
 
 #include "support/rank.h"

@@ -1,7 +1,8 @@
-/* A window whose destruction is refused where the ranks meet for it is still there: nobody has gone on without the others, some of
- * whom may still be at work in it. It is used on, and destroyed afterwards.
+/* A window whose collective destruction is refused is still there: no rank has gone on without the others, some of
+ * which may still be at work in it. It is used on, and destroyed afterwards.
  *
- * No call of a program's brings that about, so that the meeting is refused from within; linked with the library's objects. */
+ * No call of a program's causes that, so that the collective is refused from within; linked with the library's
+ * objects. */
 #include "collectives/engine/request.h"
 #include "support/rank.h"
 

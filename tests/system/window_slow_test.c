@@ -1,9 +1,9 @@
-/* Rank 2 accumulates with an operation of the test's own, which takes a few seconds, into the window of rank 0, its neighbour,
- * which wants its own lock meanwhile. Rank 1, on another host, waits for rank 0 in an all_reduce that both have entered, with
- * a shorter clock than the operation takes. Rank 0 lives, and so nobody is blamed:
+/* Rank 2 accumulates with an operation of the test's own, which takes a few seconds, into the window of rank 0, its
+ * neighbour, which wants its own lock meanwhile. Rank 1, on another host, waits for rank 0 in an all_reduce that
+ * both have entered, with a shorter timeout than the operation takes. Rank 0 lives, and so no rank is blamed:
  *
- *   taken    rank 0 wants the lock for what rank 1 has sent, inside of the delivery of that
- *   own      rank 0 has started the all_reduce, and accumulates itself: the all_reduce even goes on
+ *   taken   rank 0 wants the lock for what rank 1 has sent, inside of the delivery of that
+ *   own     rank 0 has started the all_reduce, and accumulates itself: the all_reduce even goes on
  *
  * The argument says which. */
 #include "support/launcher.h"

@@ -1,12 +1,13 @@
-/* A rank is stopped (SIGSTOP) in the middle of an accumulation. The operation is one of the test's own, which stops the
- * process that computes, so it always happens while the window's lock is held. The others are told of the stopped rank, by
- * its name, within the clock that is theirs, whether they want the lock themselves or just wait for something else:
+/* A rank is stopped (SIGSTOP) in the middle of an accumulation. The operation is one of the test's own, which stops
+ * the process that computes, so it always happens while the window's lock is held. The others are told of the
+ * stopped rank, by its name, within their own timeout, whether they want the lock themselves or just wait for
+ * something else:
  *
  *   holder   rank 2 holds the lock of rank 0's window, which rank 1 wants, in shared memory: PEER_STALLED
  *   hosts    the same with rank 1 on another host: rank 0 wants the lock for it
  *   target   rank 2 accumulates into its own window what rank 1 has sent: it does not answer: PEER_LATE
  *
- * The argument says which. Whoever ends last kills the stopped rank. */
+ * The argument says which. The last process that ends kills the stopped rank. */
 #include "support/launcher.h"
 
 #define RANKS 3

@@ -193,7 +193,7 @@ static void wrong(void)
     OK(comm, gyre_window_destroy(window));
 }
 
-/* Any byte that is not 0 is true, and what is accumulated is 0 or 1. Bytes that nobody accumulates to stay as they are. */
+/* Any byte that is not 0 is true, and what is accumulated is 0 or 1. Bytes without an accumulation stay as they are. */
 static void booleans(void)
 {
     static const unsigned char before[] = {0, 0, 8, 8, 8}, sum[] = {0, 6, 0, 6}, product[] = {0, 2, 0, 2},
@@ -345,7 +345,7 @@ int main(int argc, char **argv)
         unmade();
     if (!strcmp(argv[1], "late") || !strcmp(argv[1], "death")) {
         argv[1][0] == 'l' ? late() : death();
-        sleep(argv[1][0] == 'l' ? 3 : 0); /* an end in silence would be a death to whoever is still waiting */
+        sleep(argv[1][0] == 'l' ? 3 : 0); /* an end in silence would be a death to a rank that is still waiting */
         _exit(0);
     }
     OK(comm, gyre_barrier(comm));

@@ -1,6 +1,6 @@
-/* Several worlds, and all ranks of each, in one process. Ranks meet as threads, one each, and are then driven by the one
- * thread of main: in groups, and through wait_any, wait_some and wait_all over requests of different worlds. Then each
- * rank has its thread again, while that of main drives another world. */
+/* Several worlds, and all ranks of each, in one process. Ranks meet as threads, one each, and are then driven by the
+ * one thread of main: in groups, and through wait_any, wait_some and wait_all over requests of different worlds. Then
+ * each rank has its thread again, while that of main drives another world. */
 #include <pthread.h>
 
 #include "support/rank.h"

@@ -1,7 +1,7 @@
-/* A death is heard of in time where other programs have this rank's core as well: letting them go first then takes as long as their
- * turns, and a call that waits may do so only a few times before it looks for news. Here every sched_yield takes TURN, and three ranks
- * think that they have two cores. Rank 2 dies while the others wait for it in a call of each kind; counted is how often they let others
- * go first from then on. */
+/* A death is heard of in time where other programs have this rank's core as well: letting them go first then takes as
+ * long as their turns, and a call that waits may do so only a few times before it looks for news. Here every
+ * sched_yield takes TURN, and three ranks think that they have two cores. Rank 2 dies while the others wait for it in a
+ * call of each kind; counted is how often they let others go first from then on. */
 #include <sched.h>
 
 #include "support/launcher.h"

@@ -1,5 +1,5 @@
-/* Pages that are full of nonsense, short, or of another version: gyre-top shows what it can and ends in order. The sanitizers
- * see what it does with them. */
+/* Pages that are full of nonsense, short, or of another version: gyre-top shows what it can and ends in order. The
+ * sanitizers see what it does with them. */
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>

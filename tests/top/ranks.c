@@ -1,4 +1,4 @@
-/* Four ranks that get stuck, for top_test.sh, which looks at them and ends them.
+/* Four ranks that get stuck, for top_test.sh, which diagnoses and ends them.
  *
  *   stop     rank 2 stops itself; the others are in an all_reduce
  *   sleep    rank 2 sleeps outside of gyre
@@ -6,7 +6,7 @@
  *   chain    0 waits for a message of 1, 1 for one of 2, 2 for one of 3, which sleeps
  *   circle   each waits for a message of the next one
  *   window   rank 2 sleeps outside of gyre; the others get from its part of a window
- *   busy     nobody is stuck
+ *   busy     no rank is stuck
  *
  * The second argument is a folder in which each leaves its process number. */
 #include <signal.h>

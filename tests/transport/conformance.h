@@ -1,6 +1,7 @@
-/* Shared by the parts of the conformance suite: conformance_test.c (which bodies there are, and those of frames that come and go),
- * conformance_exchange.c (frames to and from everyone), conformance_ends.c (how links end), conformance_sockets.c (what tcp does on its
- * sockets), conformance_pool.c (payloads past the caches). A body is what one rank does. */
+/* Shared by the parts of the conformance suite: conformance_test.c (which bodies there are, and those of frames that
+ * come and go), conformance_exchange.c (frames to and from everyone), conformance_ends.c (how links end),
+ * conformance_sockets.c (what tcp does on its sockets), conformance_pool.c (payloads past the caches). A body is what
+ * one rank does. */
 #ifndef GY_TESTS_TRANSPORT_CONFORMANCE_H
 #define GY_TESTS_TRANSPORT_CONFORMANCE_H
 
@@ -8,8 +9,9 @@
 
 #define CONFORMANCE_POOL 64
 
-/* conformance_exchange.c. With every rank whose link is whole: sends `count` frames of size(i) bytes, `most` at most, with at most
- * CONFORMANCE_POOL (8 of a megabyte, where there are many ranks) under way, until all left and as many arrived. */
+/* conformance_exchange.c. With every rank whose link is whole: sends `count` frames of size(i) bytes, `most` at most,
+ * with at most CONFORMANCE_POOL (8 of a megabyte, where there are many ranks) under way, until all left and as many
+ * arrived. */
 void conformance_exchange(struct rank *rank, uint64_t count, uint32_t (*size)(uint64_t), uint32_t most, bool sleep);
 uint32_t conformance_small(uint64_t i);   /* below 500 bytes */
 uint32_t conformance_mixed(uint64_t i);   /* below 300, and some below 300,000 */

@@ -35,13 +35,14 @@ void conformance_stop(struct rank *rank)
                 rank_frame(rank, rank->pair[i].peer, &frames[i][k], (uint64_t)k + 1, payloads[i][k], BYTES);
                 rank->ops->post(rank->pair[i].link, &frames[i][k]);
             }
-        int64_t deadline = gy_now() + 20 * GY_SECOND; /* the dialled side connects in its own time, each of its rails */
+        int64_t deadline = gy_now() +
+                           20 * GY_SECOND; /* the connected to side connects in its own time, each of its rails */
         int reach = gy_config_rails(&rank->config) - 1;
         for (int i = 0; i < rank->pairs; i++)
             while (!frames[i][reach].done && gy_now() < deadline)
                 rank_turn(rank, false);
         bool rings = strcmp(rank->ops->name, "shm") == 0;
-        do /* it waits for a fifth of a second; who has no core for that long does not empty its ring */
+        do /* it waits for a fifth of a second; a peer without a core for that long does not empty its ring */
             rank->ops->stop(rank->instance);
         while (rings && !all_done(frames, rank->pairs) && gy_now() < deadline);
         rank->ops->close(rank->instance);
@@ -59,8 +60,8 @@ void conformance_stop(struct rank *rank)
     rank_barrier(rank);
 }
 
-/* How often this thread gave its core up, and the time in which it neither had one nor waited for one: who waits needs both,
- * and a busy machine, that takes a core away for long, gives neither. */
+/* How often this thread gave its core up, and the time in which it neither had one nor waited for one. A rank that
+ * sleeps has both; a busy machine, which takes a core away for long, causes neither. */
 struct idle {
     long sleeps;
     int64_t ns;
@@ -74,7 +75,7 @@ static struct idle idle_now(void)
     return (struct idle){usage.ru_nvcsw, gy_now() - rank_without_core() - ran.tv_sec * GY_SECOND - ran.tv_nsec};
 }
 
-/* After close nobody touches what was posted: the pages are gone. */
+/* After close the transport does not access posted memory: the pages are gone. */
 void conformance_close(struct rank *rank)
 {
     static _Thread_local struct gy_frame_out frames[RANKS_MOST][CONFORMANCE_POOL];
@@ -110,7 +111,8 @@ void conformance_close(struct rank *rank)
     rank_barrier(rank);
 }
 
-/* tcp, rdma: the last rank closes. Told once, as PEER_UNREACHABLE, to every rank, which sleeps; the links of the others go on. */
+/* tcp, rdma: the last rank closes. Told once, as PEER_UNREACHABLE, to every rank, which sleeps; the links of the others
+ * go on. */
 void conformance_broken(struct rank *rank)
 {
     int last = rank->size - 1;

@@ -1,11 +1,12 @@
-/* One suite for every transport: conformance_test self|shm|tcp|tcp6|rdma|stand_in|stand_ins|stand_in_soft [processes].
+/* One suite for every transport: conformance_test self|shm|tcp|tcp6|rdma|stand_in|stand_ins|stand_in_soft
+ * [processes].
  *
- * rdma uses the devices of this machine; stand_in and stand_ins are rdma over a stand-in for libibverbs, one device, and
- * three with two queue pairs each, or one that says it is soft-RoCE, of which some chunks are read.
+ * rdma uses the devices of this machine; stand_in and stand_ins are rdma over a stand-in for libibverbs, one device,
+ * and three with two queue pairs each, or one that says it is soft-RoCE, of which some chunks are read.
  *
  * Two, three and five ranks (one for self), every pair of them at once, send each other frames whose payloads are
- * functions of (sender, receiver, number) and whose headers carry the payload's hash; the sink of ranks.c checks link,
- * order, size and hash of each. The bodies below add what each situation is about. */
+ * functions of (sender, receiver, number) and whose headers carry the payload's hash; the receive handler of ranks.c
+ * checks link, order, size and hash of each. The bodies below add what each situation is about. */
 #include "conformance.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
-/* The stream of a link over three rails, which are pairs of sockets here: what goes over each is the stream's stripes of 64
- * KiB in turn, wherever frames begin and end; and frames come out in order, in whatever order the rails bring theirs. */
+/* The stream of a link over three rails, which are pairs of sockets here: what goes over each is the stream's stripes
+ * of 64 KiB in turn, wherever frames begin and end; and frames come out in order, in whatever order the rails bring
+ * theirs. */
 #include <criterion/criterion.h>
 #include <string.h>
 #include <sys/socket.h>

@@ -30,7 +30,7 @@ static struct shared *shared;
 static char address[64];
 static rank_func body;
 
-/* ---- the sink ---- */
+/* ---- the receive handler ---- */
 
 struct rank_pair *rank_pair(struct rank *rank, int peer)
 {
@@ -41,7 +41,7 @@ struct rank_pair *rank_pair(struct rank *rank, int peer)
     return NULL;
 }
 
-/* Says who sent it to whom: a frame on the wrong link is noticed. */
+/* Encodes sender and receiver: a frame on the wrong link is noticed. */
 static uint16_t direction(int from, int to)
 {
     return (uint16_t)(from * 256 + to);
@@ -178,8 +178,8 @@ static uint64_t position(const struct rank_pair *pair)
                 : 0;
 }
 
-/* A lost wake-up is what a peer has done, and this rank finds five seconds later. That the peer did it late, or this thread had no
- * core then, is the machine's doing. */
+/* A lost wake-up is what a peer has done, and this rank finds five seconds later. That the peer did it late, or this
+ * thread had no core then, is the machine's doing. */
 static void check_sleep(struct rank *rank, const uint64_t *before, int64_t start, int64_t waited)
 {
     int64_t end = gy_now();
@@ -206,7 +206,8 @@ void rank_turn(struct rank *rank, bool sleep)
         return;
     if (!sleep) {
         gy_poller_poll(rank->poller, 0);
-        sched_yield(); /* whoever is waited for may need this core: else each turn takes the time that the kernel gives */
+        /* the awaited rank may need this core: else each poll takes the time slice that the kernel gives */
+        sched_yield();
         return;
     }
     uint64_t before[RANKS_MOST];

@@ -28,7 +28,7 @@ struct rank_pair {
     int peer;
     struct gy_link *link; /* once rank_link was called */
     uint64_t posted;      /* frames of all exchanges so far */
-    /* what the sink saw */
+    /* what the receive handler saw */
     unsigned char *landing;
     uint64_t arrived, arrived_bytes, broken;
     uint64_t placed;               /* payloads that it was asked for a place for */
@@ -48,7 +48,7 @@ struct rank {
     int pairs; /* with every other rank, or with oneself in a world of one */
     struct rank_pair pair[RANKS_MOST];
     bool announces;    /* the memory that it sends from */
-    bool closed;       /* any sink call from now on is an error */
+    bool closed;       /* any call of the receive handler from now on is an error */
     int64_t linger_ns; /* time arrived() takes: a slow receiver */
 };
 
@@ -66,7 +66,7 @@ void ranks_run(const struct ranks_options *options, const char *name, rank_func 
 
 /* Links this rank with every other. */
 void rank_link(struct rank *rank);
-/* That, and an empty frame, number 1, to everybody and from everybody: the links are ready. */
+/* That, and an empty frame, number 1, to every rank and from every rank: the links are ready. */
 void rank_ready(struct rank *rank);
 struct rank_pair *rank_pair(struct rank *rank, int peer);
 /* All ranks are here (without making progress). */

@@ -1,4 +1,5 @@
-/* CHECK for tests of ranks that are threads of this process, by the public interface: the first that fails ends them all. */
+/* CHECK for tests of ranks that are threads of this process, by the public interface: the first that fails ends them
+ * all. */
 #ifndef GYRE_TESTS_RDMA_CHECK_H
 #define GYRE_TESTS_RDMA_CHECK_H
 

@@ -1,5 +1,5 @@
-/* The machine, over the stand-in: which ports are chosen and why others are not, the limit of locked memory, libraries that cannot
- * survive a fork. No link is made. */
+/* The machine, over the stand-in: which ports are chosen and why others are not, the limit of locked memory, libraries
+ * that cannot survive a fork. No link is made. */
 #include "ranks.h"
 
 #include "bootstrap/messages.h"
@@ -98,8 +98,8 @@ static void test_choice(void)
           "%u", reach.bits);
 }
 
-/* gyre-info shows what a world would do: a setting that leaves RDMA out is every port's reason but that of those which are of no
- * use anyway, and a list that names what is not there is told. */
+/* gyre-info shows what a world would do: a setting that leaves RDMA out is every port's reason but that of those which
+ * are of no use anyway, and a list that names what is not there is told. */
 static void test_settings(void)
 {
     struct gy_config config = {.transports = "shm,rdma,tcp", .rdma_gid_index = -1, .rdma_ring = 1 << 18};
@@ -250,7 +250,7 @@ static void test_nearest(void)
     close(fd);
 }
 
-/* A limit of locked memory, in force for this process, whoever started it. */
+/* A limit of locked memory, in force for this process, whatever its owner. */
 static void limit_locked(rlim_t bytes)
 {
     struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -264,7 +264,8 @@ static void limit_locked(rlim_t bytes)
     CHECK(setrlimit(RLIMIT_MEMLOCK, &limit) == 0 && gy_rdma_lockable() == bytes, "%zu", gy_rdma_lockable());
 }
 
-/* Where tcp serves as well, too little locked memory is a reason, with the number; where RDMA was asked for it is not. */
+/* Where tcp serves as well, too little locked memory is a reason, with the number; where RDMA was asked for it is
+ * not. */
 static void test_limit(void)
 {
     struct gy_config config = {.rdma_gid_index = -1, .rdma_ring = 1 << 18};
@@ -301,8 +302,8 @@ static void test_limit(void)
     CHECK(setrlimit(RLIMIT_MEMLOCK, &before) == 0, "the limit stays");
 }
 
-/* Who has locked memory for too few links is reached by nothing but TCP in a world of that size, on every rank and in every
- * epoch: joiners are judged like all others. */
+/* A rank with too little locked memory for its links uses TCP alone in a world of that size, for every rank and in
+ * every epoch: joiners are treated like all others. */
 static void test_links(void)
 {
     const int links[] = {INT_MAX, 3, 2, 0};

@@ -1,5 +1,6 @@
-/* Links that break, over the stand-in: requests, ports, devices, queues, queue pairs and events that fail, peers that are stuck or
- * do not keep the rules. Each is told once, with rank, device, port and cause. Ranks are threads of this process. */
+/* Links that break, over the stand-in: requests, ports, devices, queues, queue pairs and events that fail, peers that
+ * are stuck or do not keep the rules. Each is told once, with rank, device, port and cause. Ranks are threads of this
+ * process. */
 #include "ranks.h"
 
 #include "core/clock.h"
@@ -182,8 +183,8 @@ static void test_one_of_two(void)
           sentence[0]);
 }
 
-/* Rank 0 stops and closes while the devices take nothing that it sends to the others, but to the last: its wait is one for all of
- * them, and the last gets what was handed over for it. */
+/* Rank 0 stops and closes while the devices take nothing that it sends to the others, but to the last: its wait is one
+ * for all of them, and the last gets what was handed over for it. */
 #define STUCK 3
 
 static void stop_with_some_stuck(struct rank *rank)
@@ -219,8 +220,8 @@ static void body_stop(struct rank *rank)
     rank_barrier(rank);
 }
 
-/* Rank 0 stops and closes before rank 1 has looked, whose credit for the first frames goes nowhere: it gets the others all the
- * same, and then hears of the end. */
+/* Rank 0 stops and closes before rank 1 has looked, whose credit for the first frames goes nowhere: it gets the others
+ * all the same, and then hears of the end. */
 static void body_unread(struct rank *rank)
 {
     enum { COUNT = 24, BYTES = 8000 }; /* more than one progress takes, and less than the ring */
@@ -253,8 +254,8 @@ static void body_unread(struct rank *rank)
     CHECK(strstr(pair->link->error.text, "closed by the peer"), "%s", pair->link->error.text);
 }
 
-/* Rank 0 says that rank 1 knows the header, which has none in mind, or that of a shorter frame: rank 1 must not take what lies behind
- * the payload for a part of it. Or it writes on where rank 1 has not read yet. */
+/* Rank 0 says that rank 1 knows the header, which has none in mind, or that of a shorter frame: rank 1 must not take
+ * what lies behind the payload for a part of it. Or it writes on where rank 1 has not read yet. */
 static enum { OF_A_HEADER, OF_ANOTHER_HEADER, OF_ROOM, LIES } lie;
 
 static void send_too_much(struct rank *rank, struct gy_rdma_link *link)

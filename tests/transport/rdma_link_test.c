@@ -1,5 +1,5 @@
-/* Links that work, over the stand-in: what two ends say to each other and ask of their queue pairs, and short frames, whose headers
- * are left out. Two ranks, threads of this process; the conformance suite has the rest. */
+/* Links that work, over the stand-in: what two ends say to each other and ask of their queue pairs, and short frames,
+ * whose headers are left out. Two ranks, threads of this process; the conformance suite has the rest. */
 #include "ranks.h"
 
 #include "rdma_stand_in.h"
@@ -29,9 +29,9 @@ static void test_hello(void)
     CHECK(!gy_rdma_hello_decode(wire, &back), "no queue pair at all");
 }
 
-/* Short frames among others, in turns of equal ones, whose headers are left out from the second on: what arrives is what the
- * sink of ranks.c expects, in order. A frame of 200 bytes fits a request itself only without its header. Whoever looks before
- * it sleeps and sees that something has come finds it at the next progress. */
+/* Short frames among others, in runs of equal ones, whose headers are left out from the second on: the receive
+ * handler of ranks.c gets what it expects, in order. A frame of 200 bytes fits a request itself only without its
+ * header. A rank that polls before it sleeps, and sees that a frame has come, finds it at the next progress. */
 static void body_short(struct rank *rank)
 {
     static const uint32_t sizes[] = {200, 8, 0, 64, 4096, 8192, 1, 63, 8191, 8};
@@ -82,15 +82,15 @@ static void test_short(int devices, const char *queue_pairs)
     CHECK(after.inlines - before.inlines > 2500, "%llu requests with their bytes",
           (unsigned long long)(after.inlines - before.inlines));
     CHECK(after.not_ready == 0, "a receiver was not ready");
-    /* Alone it would be one request for sixteen frames; who is waited for owes less. */
+    /* Alone it would be one request for sixteen frames; a receiver that is waited for sends less credit. */
     CHECK(after.sends - before.sends < 4000 + 190, "%llu requests for 4000 frames: credit does not go along",
           (unsigned long long)(after.sends - before.sends));
     unsetenv("GYRE_RDMA_QUEUE_PAIRS");
     stand_in_reset(1);
 }
 
-/* Frames of 64 KiB, where they lie: each is one request, or two where the ring ends within it, and room for a small part of one is
- * left alone until there is more. */
+/* Frames of 64 KiB, where they lie: each is one request, or two where the ring ends within it, and room for a small
+ * part of one is left alone until there is more. */
 #define LONG_FRAMES 64
 
 static void body_long(struct rank *rank)
@@ -117,9 +117,9 @@ static void body_long(struct rank *rank)
     CHECK(sends <= LONG_FRAMES * 9 / 4 + 4, "%llu requests for %d frames", (unsigned long long)sends, LONG_FRAMES);
 }
 
-/* Frames that may wait for others leave at the next progress, all of them in one request, and the sink is told that there are more.
- * One for which no other came leaves as short ones do: without its header, from the second on. Nobody sleeps while one waits, and
- * one that may not wait takes it along at once. */
+/* Frames that may wait for others leave at the next progress, all of them in one request, and the receive handler is
+ * told that there are more. A frame that stays alone leaves as short ones do: without its header, from the second
+ * on. No rank sleeps while one waits, and one that may not wait takes it along at once. */
 #define TOGETHER 8
 #define OTHERS 4
 
@@ -176,7 +176,8 @@ static void body_together(struct rank *rank)
     rank_barrier(rank);
 }
 
-/* How long the device waits for an acknowledgement: together less than a silent peer is waited for, or what was asked for. */
+/* How long the device waits for an acknowledgement: together less than a silent peer is waited for, or what was asked
+ * for. */
 static void test_ack_timeout(void)
 {
     static const struct {
@@ -196,8 +197,8 @@ static void test_ack_timeout(void)
     unsetenv("GYRE_RDMA_ACK_TIMEOUT");
 }
 
-/* Two ranks whose devices have little in common: addresses, packets, reads at once, the service that was asked for. What each of
- * them may do to the other's memory is what the stream needs. */
+/* Two ranks whose devices have little in common: addresses, packets, reads at once, the service that was asked for.
+ * What each of them may do to the other's memory is what the stream needs. */
 static void body_ends(struct rank *rank)
 {
     static struct gy_frame_out frames[2];
@@ -243,8 +244,8 @@ static void test_ends(void)
     unsetenv("GYRE_RDMA_TRAFFIC_CLASS");
 }
 
-/* Two ports of one device are two rails: each queue pair leaves by the port, and from the address, that it was made for, long frames
- * go over both, and what befalls a port is known of it and not of the other. */
+/* Two ports of one device are two rails: each queue pair leaves by the port, and from the address, that it was made
+ * for, long frames go over both, and what befalls a port is known of it and not of the other. */
 static void body_ports(struct rank *rank)
 {
     static struct gy_frame_out frames[2];

@@ -1,5 +1,5 @@
-/* Registrations, over the stand-in: each range once per device, as long as it is announced or under way; a GPU's memory by its
- * descriptor, and frames that devices take from there. */
+/* Registrations, over the stand-in: each range once per device, as long as it is announced or under way; a GPU's memory
+ * by its descriptor, and frames that devices take from there. */
 #include "ranks.h"
 
 #include "rdma_stand_in.h"
@@ -75,8 +75,8 @@ static void test_dmabuf(void)
     gy_rdma_rails_close(rails, memory.rail_count, false);
 }
 
-/* Frames of all sizes from a GPU's memory, more at once than may be sent directly, arrive whole, and the device has taken
- * each from where it lies. */
+/* Frames of all sizes from a GPU's memory, more at once than may be sent directly, arrive whole, and the device has
+ * taken each from where it lies. */
 static void body_gpu(struct rank *rank)
 {
     enum { FRAMES = 40 };

@@ -1,5 +1,5 @@
-/* Messages in flight over the stand-in, by the public interface: what waits for credit leaves together when that comes, and credit for
- * several messages is given back at once. Two ranks, threads of this process. */
+/* Messages in flight over the stand-in, by the public interface: what waits for credit leaves together when that comes,
+ * and credit for several messages is given back at once. Two ranks, threads of this process. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* A stand-in for libibverbs and its devices: memory of this process is the network. For ranks that are threads.
  *
- * One thread is all devices: it takes requests from the queue pairs in random turns, in order on each of them, moves the
- * bytes and makes completions and events, some time after they were posted. It is strict where a device is strict: keys,
- * bounds, states, a receiver that is not ready (counted, and an error), a completion queue that runs over (ends the
- * test). Whatever is left over when all should be gone is counted. */
+ * One thread is all devices: it takes requests from the queue pairs in random turns, in order on each of them, moves
+ * the bytes and makes completions and events, some time after they were posted. It is strict where a device is strict:
+ * keys, bounds, states, a receiver that is not ready (counted, and an error), a completion queue that runs over (ends
+ * the test). Whatever is left over when all should be gone is counted. */
 #ifndef GY_TESTS_TRANSPORT_RDMA_STAND_IN_H
 #define GY_TESTS_TRANSPORT_RDMA_STAND_IN_H
 
@@ -35,11 +35,11 @@ extern uint32_t stand_in_most_inline, stand_in_vendor;
 extern enum ibv_fork_status stand_in_fork_status;
 extern bool stand_in_refuses_fork, stand_in_refuses_dmabuf;
 extern _Atomic bool stand_in_mute; /* no event can be asked for */
-/* Senders hear milliseconds late that what they sent has arrived, as where an acknowledgement is lost: the peer may long have
- * answered. */
+/* Senders hear milliseconds late that what they sent has arrived, as where an acknowledgement is lost: the peer may
+ * long have answered. */
 extern _Atomic bool stand_in_slow;
-/* `count` devices "soft0" …, one active RoCE port each, over 10.9.0.1, 10.9.1.1 …; each answers half as many reads at once as
- * the one before it. */
+/* `count` devices "soft0" …, one active RoCE port each, over 10.9.0.1, 10.9.1.1 …; each answers half as many reads at
+ * once as the one before it. */
 void stand_in_reset(int count);
 
 extern const struct gy_verbs stand_in_verbs;
@@ -68,7 +68,7 @@ void stand_in_settle(struct ibv_qp *qp);
 void stand_in_fail_registration(int nth);
 /* Tells every open context of the device; a QP event tells about one of its queue pairs, others about this port. */
 void stand_in_event(int device, enum ibv_event_type type, int port);
-/* Tells the context of this queue pair, and nobody else. */
+/* Tells the context of this queue pair, and no other one. */
 void stand_in_event_of(struct ibv_qp *qp, enum ibv_event_type type);
 /* Ends the test with status 1 if anything is left of what was made, or an event that was read unacknowledged. */
 void stand_in_end(void);

@@ -1,4 +1,4 @@
-/* The stand-in's registrations: who may read and write what. See rdma_stand_in_private.h. */
+/* The stand-in's registrations and their access rights. See rdma_stand_in_private.h. */
 #include <errno.h>
 #include <fcntl.h>
 

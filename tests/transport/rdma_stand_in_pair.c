@@ -109,7 +109,7 @@ static enum ibv_wc_status move(const struct qp *from, const struct qp *to, const
     return IBV_WC_SUCCESS;
 }
 
-/* Packets of `from` reach `to`, which takes them for what they are. Devices ask nobody: each end has to have been told right. */
+/* Packets of `from` reach `to`, which accepts them. Devices do not check that: each end has to have been told right. */
 static void must_agree(const struct qp *from, const struct qp *to)
 {
     const struct stand_in_port *port = stand_in_port_of(to->base.context, to->init.port_num),
@@ -154,7 +154,7 @@ static void deliver(struct qp *peer, const struct request *request)
     stand_in_complete(peer->base.recv_cq, wc);
 }
 
-/* Where the order does not matter, the next message is in memory before this one, and nobody has been told of either. */
+/* Where the order does not matter, the next message is in memory before this one, without a completion of either. */
 static void write_early(const struct qp *qp, const struct qp *peer, const struct request *next)
 {
     uint64_t from_gpu = stand_in_counters.from_gpu;
@@ -165,8 +165,8 @@ static void write_early(const struct qp *qp, const struct qp *peer, const struct
     stand_in_counters.from_gpu = from_gpu; /* it is counted when it is told */
 }
 
-/* Where the order does not matter, one part of a write that nobody is told of is in memory before the other: the one from
- * `split` on, or the one before it. True: that is all for now. */
+/* Where the order does not matter, one part of a write without a completion is in memory before the other: the one
+ * from `split` on, or the one before it. True: that is all for now. */
 static bool write_in_parts(const struct qp *qp, const struct qp *peer, struct request *request, unsigned dice)
 {
     struct request part = *request;
@@ -332,7 +332,7 @@ int stand_in_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask)
         stand_in_counters.traffic_class = attr->ah_attr.grh.traffic_class;
     }
     if (attr->qp_state == IBV_QPS_RTS) {
-        MUST(attr->rnr_retry == 0); /* who tries again hides that a receiver was not ready */
+        MUST(attr->rnr_retry == 0); /* retries would hide that a receiver was not ready */
         qp->send = *attr;
         qp->most_reads = attr->max_rd_atomic;
         stand_in_counters.ack_timeout = attr->timeout;

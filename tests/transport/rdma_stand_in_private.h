@@ -1,6 +1,6 @@
-/* Inside the stand-in: rdma_stand_in.c (the machine: devices, ports, what they tell), rdma_stand_in_memory.c (registrations),
- * rdma_stand_in_queue.c (completions), rdma_stand_in_pair.c (queue pairs, and the thread that is all devices). Nobody else
- * includes this. Everything shared is guarded by stand_in_lock. */
+/* Inside the stand-in: rdma_stand_in.c (the machine: devices, ports, events), rdma_stand_in_memory.c
+ * (registrations), rdma_stand_in_queue.c (completions), rdma_stand_in_pair.c (queue pairs, and the thread that is
+ * all devices). No other file includes this. Everything shared is guarded by stand_in_lock. */
 #ifndef GY_TESTS_TRANSPORT_RDMA_STAND_IN_PRIVATE_H
 #define GY_TESTS_TRANSPORT_RDMA_STAND_IN_PRIVATE_H
 
@@ -38,7 +38,7 @@ struct context {
 struct cq {
     struct ibv_cq base;
     struct ibv_wc *wcs;
-    _Atomic int count; /* read without the lock by who polls in vain */
+    _Atomic int count; /* read without the lock by a poll that finds nothing */
     int first, unacknowledged;
     bool armed;
 };
@@ -97,8 +97,8 @@ const struct stand_in_port *stand_in_port_of(struct ibv_context *context, uint8_
 void stand_in_signal(int fd);
 bool stand_in_take_signal(int fd);
 
-/* rdma_stand_in_memory.c, under the lock: does a registration with these rights cover the bytes? May what is written there come in
- * any order? */
+/* rdma_stand_in_memory.c, under the lock: does a registration with these rights cover the bytes? May what is written
+ * there come in any order? */
 bool stand_in_covers(uint32_t key, const void *start, size_t bytes, const struct ibv_pd *pd, int access);
 bool stand_in_is_relaxed(uint32_t key);
 

@@ -1,14 +1,14 @@
-/* Windows over the stand-in, by the public interface: what devices do alone, with one device and with three, from memory that
- * is announced and memory that is not. Three ranks, threads of this process.
+/* Windows over the stand-in, by the public interface: what devices do alone, with one device and with three, from
+ * memory that is announced and memory that is not. Three ranks, threads of this process.
  *
  *   alone     the others put to rank 0, flush and get it back while rank 0 is outside gyre and makes no progress
  *   order     a get comes after this rank's own accumulations, a signal after what was put before it
- *   slow      what goes by messages, where senders hear late that something has arrived: an answer may be asked for, and a window
- *             be gone, before the frame of the one before is back
+ *   slow      what goes by messages, where senders hear late that something has arrived: an answer may be asked for,
+ *             and a window be gone, before the frame of the one before is back
  *   broken    an access whose device fails ends with the world, and not only when GYRE_TIMEOUT is over
  *   left      so does one to a rank that has destroyed its communicator
- *   grown     a joiner to a world that has RDMA alone is reached by it; so it is where TCP would serve, unless a world of the new size
- *             takes more locked memory than there is
+ *   grown     a joiner to a world that has RDMA alone is reached by it; so it is where TCP would serve, unless a world
+ *             of the new size takes more locked memory than there is
  *   shrunk    the next world looks again at what devices there are
  *
  * The stand-in counts what was written and read so, and checks every key, bound and right. */
@@ -202,8 +202,8 @@ static void *run_grown(void *number)
     return NULL;
 }
 
-/* After an accumulation all goes by messages until the flush. Large answers are sent from where they lie, which is announced, and
- * so come back only when they have been acknowledged, and all behind them likewise. */
+/* After an accumulation all goes by messages until the flush. Large answers are sent from where they lie, which is
+ * announced, and so come back only when they have been acknowledged, and all behind them likewise. */
 static void *run_slow(void *number)
 {
     int rank = (int)(intptr_t)number;
@@ -301,11 +301,12 @@ static void world(const char *name, int devices, const char *queue_pairs)
 
     printf("%d devices: %llu writes and %llu reads that nobody noticed\n", devices,
            (unsigned long long)(c.writes - before.writes), (unsigned long long)(c.reads - before.reads));
-    /* twice: puts of 6 sizes by two ranks and of ROUNDS by three, less what followed an accumulation; each get is a read */
+    /* twice: puts of 6 sizes by two ranks and of ROUNDS by three, less what followed an accumulation; each get is a
+     * read */
     CHECK(c.writes - before.writes >= 2 * (2 * 6 + 3 * ROUNDS / 3) && c.reads - before.reads >= 2 * 2 * 6);
 }
 
-/* A limit of locked memory, in force for this process, whoever started it. */
+/* A limit of locked memory, in force for this process, whatever its owner. */
 static void limit_locked(rlim_t bytes)
 {
     struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};

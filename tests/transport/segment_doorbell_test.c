@@ -1,5 +1,5 @@
-/* The doorbell where it is hard: more sleepers than a socket has room for rings, no further socket, strangers, a kernel that fences
- * for nobody any more. One rank rings; the others' sockets and flags are all there is of them. */
+/* Hard cases of the doorbell: more sleepers than a socket has room for rings, no further socket, unrelated senders,
+ * a kernel that refuses membarrier later on. One rank rings; of the others there are only their sockets and flags. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <linux/membarrier.h>
@@ -134,7 +134,7 @@ static int64_t sleep_time(void)
     return took;
 }
 
-/* Time stands in for the fence, until somebody rings. */
+/* Time stands in for the fence, until a rank rings. */
 Test(segment_doorbell, outwaits_stores_where_membarrier_is_refused, .timeout = 120)
 {
     int64_t least = GY_SECOND;

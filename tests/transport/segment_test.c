@@ -1,5 +1,5 @@
-/* The segment, in worlds made by hand whose ranks are threads: layout, heap, no space, strangers at the listener, errors of
- * one rank. */
+/* The segment, in worlds made by hand whose ranks are threads: layout, heap, no space, strangers at the listener,
+ * errors of one rank. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <limits.h>
@@ -276,8 +276,8 @@ Test(segment, heap_is_first_fit_zeroed_and_translates, .timeout = 120)
     free_all(2);
 }
 
-/* What a rank takes back after a failure, the whole block and once: late stores of a peer are not seen where it has written
- * since, nor by whoever gets memory later; its own are not seen by the peer. */
+/* What a rank withdraws after a failure, the whole block and once. Later stores of a peer are not seen where it has
+ * written since, nor by a rank that gets memory later; the rank's own are not seen by the peer. */
 Test(segment, memory_that_is_withdrawn_is_its_owners_alone, .timeout = 120)
 {
     create_good(2, 4 << 20);
@@ -326,8 +326,8 @@ Test(segment, memory_that_is_withdrawn_is_its_owners_alone, .timeout = 120)
     free_all(2);
 }
 
-/* What is exposed keeps its place and its pages when it is freed, until it is exposed no more, however often it was; the world's
- * failure withdraws all of it and nothing else. */
+/* What is exposed keeps its place and its pages when it is freed, until it is exposed no more, however often it was;
+ * the world's failure withdraws all of it and nothing else. */
 Test(segment, memory_that_is_exposed_is_given_to_nobody, .timeout = 120)
 {
     create_good(2, 4 << 20);
@@ -506,7 +506,8 @@ Test(segment, failure_travels_down_the_tree, .timeout = 120)
     free_all(4);
 }
 
-/* Who has waited in vain tells those below at once, who are more patient; they name whom it names, and not it. */
+/* A rank whose wait has timed out tells those below it in the tree at once, whose timeouts are longer. They name the
+ * rank that it names, and not it. */
 Test(segment, who_waits_for_one_that_is_missing_is_not_named_for_it, .timeout = 120)
 {
     make_worlds(4, 4 << 20, 3 * GY_SECOND);
@@ -524,7 +525,7 @@ Test(segment, who_waits_for_one_that_is_missing_is_not_named_for_it, .timeout = 
 
 Test(segment, a_missing_rank_is_named, .timeout = 120)
 {
-    make_worlds(4, 4 << 20, 3 * GY_SECOND); /* those who are there need a core in this time */
+    make_worlds(4, 4 << 20, 3 * GY_SECOND); /* the ranks that are there need a core in this time */
     ranks[2].absent = true;
     create_all(4);
     cr_assert_eq(ranks[0].status, GYRE_PEER_UNREACHABLE);
@@ -535,7 +536,8 @@ Test(segment, a_missing_rank_is_named, .timeout = 120)
     free_all(4);
 }
 
-/* Rank 0's place, taken by who hangs up on the first that asks: so does rank 0 to one that is slow to say who it is. */
+/* Takes rank 0's socket name, and closes the connection of the first that asks: so does rank 0 to a rank that
+ * identifies itself slowly. */
 static int hang_up_on_one(const struct gy_world *world)
 {
     struct sockaddr_un name;
@@ -573,7 +575,7 @@ Test(segment, who_was_given_nothing_asks_again, .timeout = 120)
     free_all(3);
 }
 
-/* The doorbell rings once per sleep, and only for sleepers; it is theirs, whoever else looks. */
+/* The doorbell rings once per sleep, and only for sleepers; it is theirs, whatever other ranks poll. */
 Test(segment, doorbell, .timeout = 120)
 {
     create_good(2, 4 << 20);

@@ -1,4 +1,5 @@
-/* A program of somebody who installed gyre: a world of one rank, one sum, and the version that the header promised. */
+/* A program of a user that has installed gyre: a world of one rank, one sum, and the version that the header
+ * promised. */
 #include <stdio.h>
 #include <string.h>
 
