@@ -68,7 +68,7 @@ foreach(package ${gyre_mpi_packages}) # libgyre is linked in
 endforeach()
 foreach(runtime ${gyre_runtime} ${gyre_nn_runtime} ${gyre_mpi_packages})
   string(TOUPPER ${runtime} upper)
-  # A new library must be known to the loader before anybody is started with it.
+  # A new library must be known to the loader before a program is started with it.
   set(CPACK_DEBIAN_${upper}_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/debian/triggers)
 endforeach()
 file(WRITE ${PROJECT_BINARY_DIR}/debian/triggers "activate-noawait ldconfig\n")

@@ -59,9 +59,9 @@
  * look: rank, size, algorithm, counters, dump, and attributes other than "meeting". The child may make worlds of its
  * own.
  *
- * Errors. Most functions return a status. When it is not GYRE_SUCCESS, gyre_last_error gives the sentence: which rank,
- * which operation, what the system said and what to try. The comments of functions list statuses and causes under
- * "Errors", where a name in brackets stands for these:
+ * Errors. Most functions return a status. When it is not GYRE_SUCCESS, gyre_last_error gives the error message: which
+ * rank, which operation, what the system said and what to try. The comments of functions list statuses and causes
+ * under "Errors", where a name in brackets stands for these:
  *
  *   [comm]        GYRE_INVALID_ARGUMENT   the communicator is NULL or was destroyed
  *   [comm]        GYRE_FORKED             the process is a forked child of the one that made the world
@@ -76,7 +76,7 @@
  *   [world]       GYRE_INTERNAL           a fault of gyre; please report it
  *   [shortage]    GYRE_NO_MEMORY          this rank has no memory for the call
  *   [shortage]    GYRE_NO_DESCRIPTORS     this rank has no file descriptor for a connection
- *   [shortage]    GYRE_SYSTEM             a system call has failed, which the sentence names
+ *   [shortage]    GYRE_SYSTEM             a system call has failed, which the error message names
  *   [group]       GYRE_INVALID_ARGUMENT   the call stands inside a group (gyre_group_begin)
  *   [buffer]      GYRE_INVALID_ARGUMENT   a buffer with elements is NULL; input and output overlap other than in place
  *   [buffer]      GYRE_INVALID_ARGUMENT   dtype is no type; the elements are more than memory can hold
@@ -163,10 +163,10 @@ GYRE_API const char *gyre_status_name(gyre_status status);
 /* Returns the text of a status: "a rank died". */
 GYRE_API const char *gyre_status_text(gyre_status status);
 
-/* Returns the sentence of the last error on `comm`. After a failure of the world it is the sentence of that failure,
- * the first one, which stays. Calls that are refused afterwards have a status, and no sentence of their own.
+/* Returns the message of the last error on `comm`. After a failure of the world it is the message of that failure, the
+ * first one, which stays. Calls that are refused afterwards have a status, and no message of their own.
  *
- * comm may be NULL or destroyed. The result is then the sentence of this thread's last call without a communicator to
+ * comm may be NULL or destroyed. The result is then the message of this thread's last call without a communicator to
  * keep it. That is a gyre_comm_create that failed, or a call with a handle that is NULL, destroyed or freed
  * (GYRE_INVALID_ARGUMENT).
  *
@@ -288,7 +288,7 @@ GYRE_API const char *gyre_op_name(gyre_op op);
  *   avg, mean      average       prod                 product        band, bor, bxor          bit_and, bit_or, bit_xor
  *
  * Errors:
- *   GYRE_INVALID_ARGUMENT  the name is not known; an argument is NULL (the sentence is that of gyre_last_error(NULL))
+ *   GYRE_INVALID_ARGUMENT  the name is not known; an argument is NULL (the message is that of gyre_last_error(NULL))
  */
 /* Finds an element type by its name. */
 GYRE_API gyre_status gyre_dtype_from_name(const char *name, gyre_dtype *dtype_p);
@@ -330,7 +330,7 @@ typedef struct gyre_config {
  * Errors: [group], [shortage].
  *   GYRE_INVALID_ARGUMENT   comm_p is NULL; config->size is not that of a gyre_config; rank or world_size do not fit
  *   GYRE_BAD_CONFIGURATION  a GYRE_* variable has no valid value; there is no secret or no address to meet at
- *   GYRE_MEETING_FAILED     ranks are missing after GYRE_MEET_TIMEOUT (the sentence names them); the exchange failed
+ *   GYRE_MEETING_FAILED     ranks are missing after GYRE_MEET_TIMEOUT (the message names them); the exchange failed
  *   GYRE_REFUSED            a peer has another secret, job, version or settings, or the same rank
  *   GYRE_PEER_DEAD          a rank died while the ranks met
  *   GYRE_EXCLUDED           the world that was joined has gone on without this process
@@ -351,8 +351,8 @@ GYRE_API int gyre_comm_size(const gyre_comm *comm);
  * A member that has completed its last operation may destroy its communicator at once: what it has sent arrives, and
  * the others complete that operation. An operation that needs the member after that is GYRE_PEER_LEFT at once. So is
  * from then on every collective and every message on this communicator, on each of its members, at the next call. The
- * sentence names the rank that destroyed it and the operation. Only this communicator has ended then: the world and
- * its other communicators go on, and buffers are the caller's again.
+ * message names the rank that destroyed it and the operation. Only this communicator has ended then: the world and its
+ * other communicators go on, and buffers are the caller's again.
  *
  * Exceptions. A short message does not wait for its receiver. Where other ranks use a buffer of gyre_mem_alloc
  * directly, the call returns when each of them has been inside gyre. The world ends in three cases: ends are uniform
@@ -943,7 +943,7 @@ typedef struct gyre_failure {
     size_t size;        /* sizeof(gyre_failure), for compatibility */
     gyre_status status; /* GYRE_SUCCESS: it has not; GYRE_PEER_DEAD, _UNREACHABLE, _STALLED, _LATE or _LEFT */
     int64_t when;       /* nanoseconds of CLOCK_MONOTONIC: when this process learnt it; 0: it has not failed */
-    const char *why;    /* a sentence, as long as the communicator; empty: it has not failed */
+    const char *why;    /* an error message, as long as the communicator; empty: it has not failed */
 } gyre_failure;
 /* Ends all outstanding requests of comm's world with GYRE_REVOKED, on this rank and, as they are inside or at their
  * next call, on all others. Duplicates and splits share the world and end with it. Unlike after an abort, agree and
@@ -1009,8 +1009,8 @@ GYRE_API gyre_status gyre_comm_shrink(gyre_comm *comm, gyre_comm **comm_p);
  *
  * The address at which the world met in the first place serves as well. From the first grow on rank 0 renews it, as
  * the line of a file:// and as the port of a tcp:// on its own host. So does the lowest rank that is left in every
- * epoch after it, also one that has itself joined. Strangers, other secrets, versions, runs and settings are refused
- * as in a meeting.
+ * epoch after it, also one that has itself joined. Unauthenticated processes, other secrets, versions, runs and
+ * settings are refused as in a meeting.
  *
  * Rank 0 waits until `newcomers` processes have asked to join, for at most `seconds`. It then lets in the processes
  * that are there, at most `newcomers`. With 0 it lets in the processes that wait now, at most 64. The values of the
@@ -1115,8 +1115,8 @@ typedef void (*gyre_print_func)(void *user, const char *line);
 GYRE_API void gyre_info(gyre_print_func print, void *user);
 /* Prints every setting: name, default, unit, meaning. */
 GYRE_API void gyre_config_describe(gyre_print_func print, void *user);
-/* Checks the GYRE_* environment. The sentence, with the nearest name, is written to text, at most `text_bytes` bytes
- * with the final zero. text may be NULL. Local.
+/* Checks the GYRE_* environment. The error message, with the nearest name, is written to text, at most `text_bytes`
+ * bytes with the final zero. text may be NULL. Local.
  * Errors:
  *   GYRE_BAD_CONFIGURATION  a GYRE_* variable is not known, or has no valid value */
 GYRE_API gyre_status gyre_config_check(char *text, size_t text_bytes);

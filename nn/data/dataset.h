@@ -12,8 +12,8 @@ struct gy_nn_bytes {
     size_t size;
 };
 
-/* A file, unpacked if it is gzip. *missing_p (or NULL) tells a missing file from an unreadable one, without a
- * sentence. */
+/* A file, unpacked if it is gzip. *missing_p (or NULL) tells a missing file from an unreadable one, without an
+ * error message. */
 gyre_status gy_nn_bytes_read(const char *path, struct gy_nn_bytes *bytes_p, bool *missing_p);
 /* A gzip stream in memory. */
 gyre_status gy_nn_bytes_unpack(const void *packed, size_t size, const char *name, struct gy_nn_bytes *bytes_p);

@@ -26,7 +26,7 @@ struct gy_st_file {
 };
 
 /* Decodes; the data pointers lead into `bytes`. Guarantee: every tensor lies inside the bytes, tensors do not overlap
- * and leave no hole, and nothing is read outside [bytes, bytes+size). `name` is for the sentence. */
+ * and leave no hole, and nothing is read outside [bytes, bytes+size). `name` is for the error message. */
 gyre_status gy_st_decode(const void *bytes, size_t size, const char *name, struct gy_st_file *file_p);
 void gy_st_free(struct gy_st_file *file);
 const struct gy_st_tensor *gy_st_find(const struct gy_st_file *file, const char *name);

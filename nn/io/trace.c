@@ -57,7 +57,7 @@ void gy_nn_trace_add(gyre_nn_trace *trace, enum gy_nn_span span, int32_t index, 
         .start = start, .end = gy_nn_now(), .kind = (int32_t)span, .index = index};
 }
 
-/* Everyone's spans in rank order, `most` per rank; unused ones have end 0. */
+/* The spans of all ranks in rank order, `most` per rank; unused ones have end 0. */
 static gyre_status gather(gyre_nn_trace *trace, gyre_comm *comm, int ranks, struct span **all_p, size_t *most_p)
 {
     size_t mine = trace->total < trace->capacity ? trace->total : trace->capacity;

@@ -256,7 +256,7 @@ gyre_status gyre_nn_new(gyre_nn_layer *top, gyre_dtype dtype, uint64_t seed, gyr
     gyre_status status = GYRE_INVALID_ARGUMENT, before = reason;
     gyre_nn_model *model = NULL;
     reason = GYRE_SUCCESS;
-    if (!top && before) /* the call that failed has written the sentence */
+    if (!top && before) /* the call that failed has written the error message */
         return before;
     if (!top || !model_p) {
         (void)GY_NN_GIVEN(model_p, top);

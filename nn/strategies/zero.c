@@ -11,7 +11,7 @@
 struct zero {
     struct gyre_nn_run run;
     gyre_nn_sync *buckets;
-    size_t first, count, *counts; /* this rank's part; everyone's sizes */
+    size_t first, count, *counts; /* this rank's part; the sizes of all ranks */
 };
 
 static void close(void *self)

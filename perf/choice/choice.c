@@ -171,7 +171,7 @@ static void drop_far(size_t same)
             self.contenders[c].runs = false;
 }
 
-/* The first call of everyone makes what the size needs for the first time; the second one counts as a try. */
+/* The first call of every rank makes what the size needs for the first time; the second one counts as a try. */
 static void begin_case(void)
 {
     double least = 0;

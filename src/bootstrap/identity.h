@@ -21,7 +21,7 @@ struct gy_identity {
     int local_rank;                     /* −1: not given */
     const struct gy_launcher *launcher; /* NULL: gyre_config gave rank and size */
     struct gy_address address;          /* kind NONE: not needed (size 1, or an exchange) */
-    char address_from[64];              /* "GYRE_ADDRESS", for sentences */
+    char address_from[64];              /* "GYRE_ADDRESS", for error messages */
     bool has_secret;
     bool insecure;                       /* no secret, and GYRE_INSECURE=1 */
     uint8_t key[GY_HANDSHAKE_KEY_BYTES]; /* from the secret; a constant without one */

@@ -9,7 +9,7 @@
 
 struct gy_launcher {
     const char *name;    /* as GYRE_LAUNCHER has it */
-    const char *program; /* for sentences */
+    const char *program; /* for error messages */
     const char *rank, *local;
     const char *size;   /* NULL: it has to be asked, with `ask` */
     const char *run[2]; /* variables that tell one run from another; NULL: none */

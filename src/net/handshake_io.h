@@ -21,7 +21,7 @@ struct gy_handshake_io {
     int64_t started;
     unsigned ticks;             /* of its owner's clock, at which it was still there; the listener's */
     int64_t ticked;             /* how long these took, if none came late */
-    char from[GY_ADDRESS_TEXT]; /* where the inbound connection comes from, for sentences; the listener's */
+    char from[GY_ADDRESS_TEXT]; /* where the inbound connection comes from, for error messages; the listener's */
     struct gy_handshake handshake;
     gy_handshake_io_func done;
     void *user;

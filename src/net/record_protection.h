@@ -6,7 +6,7 @@
  * The number counts the heads of one direction from 1. Every tag covers number and place (head or body) as well as the
  * bytes, so a piece fits nowhere but where it was made for:
  *
- *   crc       XXH3, 128 bits, of the bytes, mixed with the place: against accident only, anybody can compute it
+ *   crc       XXH3, 128 bits, of the bytes, mixed with the place: against accident only, it needs no key
  *   mac       Poly1305 under a one-time key, which is ChaCha20's output for (key, place)
  *   encrypt   ChaCha20-Poly1305 or, where both CPUs do AES, AES-256-GCM, with the place as nonce
  *

@@ -571,8 +571,8 @@ Test(agreement, what_is_no_outcome_of_members_is_neither_kept_nor_passed_on)
     end();
 }
 
-/* Every allocation fails once, also where the first coordinator has decided, alone, and dies before it has told
- * anybody: the next one then must know what had been accepted, whatever it has no memory for. */
+/* Every allocation fails once, also where the first coordinator has decided, alone, and dies before it has told any
+ * rank: the next one then must know what had been accepted, whatever it has no memory for. */
 Test(agreement, agreement_without_memory)
 {
     gyre_status status[RANKS];

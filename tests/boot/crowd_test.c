@@ -1,7 +1,7 @@
-/* A thousand strangers at the place where the ranks meet, which connect again when their connections are closed. The
- * ranks, which are behind them in the backlog, meet all the same. The first argument says where: "tcp" (tcp://) or
- * "file" (what a file:// leads to). With the second one "slow" the strangers send the beginning of a handshake, a byte
- * every 20 ms; otherwise they send nothing. */
+/* A thousand unauthenticated connections to the listener of the bootstrap, each of which is made again when it is
+ * closed. The ranks, which are behind them in the backlog, bootstrap all the same. The first argument says where:
+ * "tcp" (tcp://) or "file" (what a file:// leads to). With the second one "slow" these connections send the
+ * beginning of a handshake, a byte every 20 ms; otherwise they send nothing. */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -45,7 +45,7 @@ static void send_byte(int fd, unsigned *sent)
         ++*sent;
 }
 
-/* Strangers that connect, wait for ever, and do so anew where that ends. */
+/* Makes connections, waits for their end, and makes each again when it ends. */
 static void stand_there(const struct gy_place *place, bool slow)
 {
     static struct pollfd strangers[STRANGERS];

@@ -166,7 +166,8 @@ static void aborted(int size, int who)
     ranks_expect(ranks, size, GYRE_ABORTED, "was told to abort");
 }
 
-/* Rank 0 has its say in memory, and then neither checks nor polls: the others have the whole sentence from there. */
+/* Rank 0 has its say in memory, and then neither checks nor polls: the others have the whole error message from
+ * there. */
 static struct gy_notice *notice; /* of all ranks */
 
 static void live_notice(struct rank *rank, struct gy_poller *poller, struct gy_overlay *overlay)

@@ -121,7 +121,7 @@ static void other_size(void)
     ranks_run(ranks, 5);
     ranks_expect(ranks, 5, GYRE_REFUSED, "rank 2 says that there are 6 ranks");
 
-    /* A rank that cannot be: a stranger may say so too, so it only counts at the deadline. */
+    /* A rank that cannot be: an unauthenticated peer may claim so too, so it only counts at the deadline. */
     ranks = prepare(4, 4, refusing);
     ranks[3].rank = 4;
     ranks[3].size = 5;
@@ -339,7 +339,7 @@ int main(int argc, char **argv)
     setvbuf(stdout, NULL, _IOLBF, 0);
     setenv("GYRE_LOG", "error", 0);
     if (!getenv("GYRE_TEST_VERBOSE"))
-        ranks_hush(); /* every rank logs its error; stdout has the sentences */
+        ranks_hush(); /* every rank logs its error; stdout has the error messages */
     if (file)
         ranks_address_file(address);
     else

@@ -42,7 +42,7 @@ struct gy_checker_mapped {
 enum gy_checker_flaw {
     GY_CHECKER_SOUND,
     GY_CHECKER_NO_LAST_WAIT,   /* a rank that exposes operands returns when its own lanes are done */
-    GY_CHECKER_WAIT_ONE_SHORT, /* it waits for everyone's last iteration but one */
+    GY_CHECKER_WAIT_ONE_SHORT, /* it waits for the last iteration but one of all ranks */
     GY_CHECKER_WAIT_NOT_FOR,   /* it does not wait for one that reads */
     GY_CHECKER_EXPOSED,        /* all_to_all in place offers what it overwrites */
     GY_CHECKER_NOT_ARRIVED,    /* a block is taken whole whether its rank has arrived or not */

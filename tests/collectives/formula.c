@@ -122,7 +122,7 @@ static struct cost binomial(const struct gy_schedule_shape *shape, size_t total)
     return (struct cost){whole ? (n - 1) * total : blocks * (total / n), 0, 0, depth};
 }
 
-/* In each group of 2^b ranks everyone sends b vectors; those of the next group send one to everyone of it, and get
+/* In each group of 2^b ranks each rank sends b vectors; those of the next group send one to each rank of it, and get
  * one. */
 static struct cost recursive_doubling(int n, size_t total)
 {
@@ -196,9 +196,9 @@ static struct groups look_at(const struct gy_schedule_shape *shape)
     return groups;
 }
 
-/* L slices, G groups, whatever happens outside moves G − 1 vectors between groups in each direction. Inside, everyone
- * but one of a group sends each element once to be reduced, and gets it once. Ranks that own no slice get, or give,
- * their block through an owner; a root that is given all the slices but its own one. */
+/* L slices, G groups: any traffic outside moves G − 1 vectors between groups in each direction. Inside, every rank
+ * but one of a group sends each element once to be reduced, and gets it once. Ranks that own no slice get, or send,
+ * their block through an owner; a root sends or gets all the slices but its own one. */
 static struct grouped_cost hierarchical(const struct gy_schedule_shape *shape, size_t total)
 {
     struct groups groups = look_at(shape);

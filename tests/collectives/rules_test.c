@@ -129,7 +129,7 @@ size_t __wrap_gy_segment_region_bytes(const struct gy_segment *segment)
     return 2 * GY_REGION_SLOTS * slot;
 }
 
-/* Of what steps over shared memory move: everyone counts their tiles. */
+/* The data that steps over shared memory move: all ranks count their tiles. */
 static void add_window_tiles(void)
 {
     static const int sizes[] = {2, 3, 5}, side_by_side[] = {0, 1, 2, 4};

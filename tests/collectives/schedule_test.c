@@ -170,8 +170,8 @@ Test(schedule, pairwise)
     check_algorithm(GY_PAIRWISE);
 }
 
-/* In a step of everyone with everyone no two send to one rank, nor receive from one: it would have the link of one of
- * them stand still, and cost a step more. */
+/* In a step of all ranks with all ranks no two send to one rank, nor receive from one: it would leave the link of
+ * one of them idle, and cost a step more. */
 static void check_steps_apart(struct gy_schedule *const *schedules, int size, int lane)
 {
     for (int32_t i = 0; i < schedules[0]->lane[lane].count; i++) {

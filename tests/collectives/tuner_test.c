@@ -18,7 +18,8 @@ static bool of_two(struct gy_tuner_entry *choice, size_t bytes, bool slots, int6
     return gy_tuner_record(choice, 2, bytes, slots, ns) == 1;
 }
 
-/* A call that goes as the judge has said, and takes `kernel` or `slots` nanoseconds. Was it a part of a trial? */
+/* A call by the variant that the arbiter has set, which takes `kernel` or `slots` nanoseconds. True if it was a part
+ * of a measurement phase. */
 static bool call(struct gy_tuner_entry *choice, bool *slots, int64_t through_kernel, int64_t through_slots)
 {
     if (!gy_tuner_should_measure(choice, BYTES))
@@ -56,7 +57,7 @@ Test(tuner, one_that_is_as_quick_changes_nothing)
     cr_assert_not(slots);
 }
 
-/* Where the judge shares its core a tenth may be another rank's turn. */
+/* Where the arbiter shares its core a tenth of the calls may contain another rank's time slice. */
 Test(tuner, among_oversubscribed_ranks_a_way_has_to_be_clearly_quicker)
 {
     for (int64_t second = 700; second <= 900; second += 200) {
@@ -97,7 +98,7 @@ Test(tuner, a_clock_that_goes_backwards_or_far_is_slow)
     cr_assert_not(slots);
 }
 
-/* Calls until the judge goes by way 1. */
+/* Calls until the arbiter uses variant 1. */
 static int calls_until_slots(struct gy_tuner_entry *choice, size_t bytes, int64_t through_kernel, int64_t through_slots)
 {
     bool slots = false;
@@ -190,8 +191,8 @@ Test(tuner, long_calls_find_the_quicker_one_soon)
     cr_assert_not(slots);
 }
 
-/* Calls that go as the judge has said, of which the way w takes took[w] nanoseconds. Those that went otherwise than by
- * `best`. */
+/* Calls by the variants that the arbiter has set, of which variant w takes took[w] nanoseconds. Returns how many
+ * used another variant than `best`. */
 static int calls_of_three(struct gy_tuner_entry *choice, size_t bytes, int number, const int64_t *took, int best)
 {
     int others = 0;
@@ -234,8 +235,8 @@ Test(tuner, a_trial_that_costs_little_comes_again_soon)
     cr_assert_lt(soon, choice.pause);
 }
 
-/* Calls of one size that go as the judge of four ways has said, of which the way w takes took[w] nanoseconds. went[w]
- * of them go so. */
+/* Calls of one size by the variants that an arbiter of four has set, of which variant w takes took[w] nanoseconds.
+ * went[w] of them use w. */
 static void calls_of_four(struct gy_tuner_entry *choice, size_t bytes, int number, const int64_t *took, int *went)
 {
     for (int i = 0; i < number; i++) {
@@ -408,7 +409,7 @@ Test(tuner, results_are_written_the_quicker_way)
     expect_written_the_quicker_way(true);
 }
 
-/* Of two ranks, a call whose judge is this one, and the other one gives as it has been told: it takes took[g]
+/* A call of two ranks whose arbiter is this one, and the other one publishes as it has been told: it takes took[g]
  * nanoseconds. */
 static enum gy_shm_variant given(struct gyre_comm *comm, enum gy_collective collective, size_t bytes,
                                  const int64_t *took)
@@ -444,7 +445,7 @@ Test(tuner, what_is_given_goes_the_quickest_way)
             for (int i = 0; i < 5000 && settled < 30; i++)
                 settled = (int)given(&comm, collectives[c], LONG_BYTES, took) == quick ? settled + 1 : 0;
             cr_expect_eq(settled, 30, "collective %d, way %d", collectives[c], quick);
-            for (size_t bytes = BYTES; bytes <= LONG_BYTES << 6; bytes *= 8) /* and everyone at once at other sizes */
+            for (size_t bytes = BYTES; bytes <= LONG_BYTES << 6; bytes *= 8) /* and all ranks at once at other sizes */
                 cr_expect_eq((int)given(&comm, collectives[c], bytes, took), quick, "%zu bytes of collective %d", bytes,
                              collectives[c]);
             gy_tuner_free(&comm);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Results of perf's programs appear whole or not at all: a writer that may write no more than 4 KiB leaves the file of
-before, and so does one at a full device; each ends with status 1 and a sentence. Usage: whole_test.py PERF"""
+before, and so does one at a full device; each ends with status 1 and an error message. Usage: whole_test.py PERF"""
 import os
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-/* The first error wins; system errors are mapped and explained; long sentences are cut, not overrun. */
+/* The first error wins; system errors are mapped and explained; long error messages are cut, not overrun. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * input chooses the decoder; the rest is the body of the message, in memory of exactly its size.
  *
  *   TABLE     what is accepted says the same when it is encoded again
- *   FAILED    what is accepted has a status of ours and a sentence that ends
+ *   FAILED    what is accepted has a status of ours and an error message that ends
  *   settings  compared with ours: what is shown of a difference is bounded and printable; without one, each of our
  *   lines
  *             is in theirs */

@@ -1,7 +1,7 @@
 /* The handshake of every socket, against a peer that does not hold the key. The first byte of the input chooses:
  *
- *   even   the rest is what a stranger sends to an acceptor (bit 1 clear) or to a initiator (bit 1 set), in pieces: it
- *          must never end in DONE
+ *   even   the rest is what an unauthenticated peer sends to an acceptor (bit 1 clear) or to an initiator (bit 1 set),
+ *          in pieces: it must never end in DONE
  *   odd    two honest sides talk, and the rest is XORed over what passes between them: if a bit was changed, not both
  *          may end in DONE, and if none was, both must */
 #include <stdlib.h>

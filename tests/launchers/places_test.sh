@@ -10,7 +10,7 @@ trap '[ -z "$listener" ] || kill "$listener" 2>/dev/null || true; rm -rf "$folde
 export GYRE_SECRET=a-secret-of-the-tests-0123456789 GYRE_MEET_TIMEOUT=2 GYRE_LOG=error WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=24999
 unset GYRE_ADDRESS GYRE_INTERFACE GYRE_LAUNCHER RANK
 
-says() { # RANK WORDS: the rank fails, and its sentence has the words
+says() { # RANK WORDS: the rank fails, and its error message has the words
     local said
     if said=$(RANK=$1 timeout 60 "$program" 2>&1); then
         echo "rank $1 met somebody" >&2
@@ -44,7 +44,7 @@ while True:
     MASTER_PORT=$(cat "$folder/port")
 }
 
-port() { # left over, or another job's: rank 0 cannot have it, and the others find a stranger there
+port() { # left over, or another job's: rank 0 cannot have it, and the others find another process there
     listen ""
     says 0 "rank 0 cannot listen at tcp://127.0.0.1:$MASTER_PORT (MASTER_ADDR and MASTER_PORT): the address is in use, by another rank 0 or another program"
     says 1 "tcp://127.0.0.1:$MASTER_PORT: a process accepts connections there and does not answer as gyre does; is it another program?"

@@ -87,7 +87,7 @@ static void bits(int rank)
         if (rest != plain || cut == plain || !(loss == last_loss))
             rank_fail("case %zu, cut at step 18: %016llx, and not %016llx", i, (unsigned long long)rest,
                       (unsigned long long)plain);
-        OK(comm, gyre_barrier(comm)); /* the file is everyone's */
+        OK(comm, gyre_barrier(comm)); /* the file is for all ranks */
         if (rank == 0 && getenv("GYRE_TEST_VERBOSE"))
             printf("case %zu: %016llx\n", i, (unsigned long long)plain);
     }
@@ -153,7 +153,7 @@ static gyre_status step(struct hand *hand)
     return step_of(hand, 2, 0);
 }
 
-/* What rank 0 does and sees. The reference is a step without anybody else: the other's gradients are 0. */
+/* What rank 0 does and sees. The reference is a step without another rank: the other's gradients are 0. */
 static void go_on(struct hand *hand)
 {
     const struct gyre_nn_model *model = hand->model;

@@ -235,7 +235,7 @@ static int lead_of(gyre_comm *comm, const char *name, const char *settings, bool
     train(comm, &options);
     OK(comm, gyre_barrier(comm));
     int lead = atomic_load(&shared->lead);
-    OK(comm, gyre_barrier(comm)); /* everyone has read it */
+    OK(comm, gyre_barrier(comm)); /* all ranks have read it */
     return lead;
 }
 
@@ -296,7 +296,7 @@ static void state_is_kept(gyre_comm *comm)
     CHECK(train(comm, &options).params_xxh3 == hash);
     options.stop_after = 50;
     CHECK(train(comm, &options).params_xxh3 != hash);
-    OK(comm, gyre_barrier(comm)); /* the file is everyone's */
+    OK(comm, gyre_barrier(comm)); /* the file is for all ranks */
 }
 
 static void body(int rank)

@@ -243,8 +243,8 @@ wrong()
     refused 'cannot open .*/none: No such file' --resume "$work/none"
     refused 'cannot read .*: Is a directory' --resume "$work"
     refused 'cannot create /proc/none.new|cannot write the checkpoint /proc/none' --checkpoint /proc/none
-    # A run that diverges ends with a sentence, and leaves the checkpoint of before as it is; with patience it comes to
-    # its best model.
+    # A run that diverges ends with an error message, and leaves the checkpoint of before as it is; with patience it
+    # comes to its best model.
     local wild=(--optimizer momentum --lr 1e30 --schedule constant)
     "$train" --quiet --hidden 32 --steps 2 "${wild[@]}" --lr 0.01 --checkpoint "$work/wild" >/dev/null || fail "no checkpoint to diverge from"
     cp "$work/wild" "$work/kept"
@@ -270,8 +270,8 @@ wrong()
 }
 
 # A disk of its own: mounted by root, or in a namespace in which this user is root. outputs DISK: what is written at a
-# run's end on a disk that is full: status 1 and a sentence, and the file of before stays. The same on a device that is
-# full; and where the writer is killed (SIGXFSZ) in the middle of the new file.
+# run's end on a disk that is full: status 1 and an error message, and the file of before stays. The same on a device
+# that is full; and where the writer is killed (SIGXFSZ) in the middle of the new file.
 outputs()
 {
     local disk=$1 option status

@@ -323,7 +323,7 @@ static bool test_patience(const char *strategy, const char *settings)
     return good && run(3, 0, "patience") && together(3, 3, &hash, "patience") && gave_the_best(2, "patience");
 }
 
-/* Rank 0 dies when it has begun, before anybody else has the state: the next one begins, from the file if there is
+/* Rank 0 dies when it has begun, before another rank has the state: the next one begins, from the file if there is
  * one. */
 static bool test_beginning(const char *resume, uint64_t *quiet_p)
 {

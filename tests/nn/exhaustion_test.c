@@ -1,7 +1,7 @@
 /* Every allocation of libgyre-nn, one by one, and of the JSON library and zlib on its behalf, fails once: opening data,
- * building a model, training with checkpoints, resuming. The call that it hits says GYRE_NO_MEMORY and gives a
- * sentence, or does without; nothing is left that is half done; and the same call again, with memory, ends with the
- * bits of a run that lacked nothing.
+ * building a model, training with checkpoints, resuming. The call that it hits says GYRE_NO_MEMORY and gives an error
+ * message, or does without; nothing is left that is half done; and the same call again, with memory, ends with the bits
+ * of a run that lacked nothing.
  *
  * The linker's --wrap leads nn's own calls of the malloc family here; those of other libraries do not come by. */
 #include <dirent.h>

@@ -1,6 +1,6 @@
 /* Every public function of gyre/nn.h with each of its required pointers NULL: a status or a value that stands for none,
- * and a sentence that names the function and the argument. The argument is tests/install/exports-nn.txt: a function
- * that is exported and neither tried here nor known to take no required pointer is a failure.
+ * and an error message that names the function and the argument. The argument is tests/install/exports-nn.txt: a
+ * function that is exported and neither tried here nor known to take no required pointer is a failure.
  *
  * Output arguments are written only on success, so what they pointed to stays. */
 #include <gyre/nn.h>

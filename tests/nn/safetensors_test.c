@@ -1,5 +1,5 @@
-/* The decoder: what was written comes back; whatever is damaged is refused with a sentence; a checkpoint that does not
- * fit changes nothing. */
+/* The decoder: what was written comes back; whatever is damaged is refused with an error message; a checkpoint that
+ * does not fit changes nothing. */
 #include "io/safetensors.h"
 #include "run/run_state.h"
 

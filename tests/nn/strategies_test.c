@@ -84,7 +84,7 @@ static void cut(gyre_comm *comm, const gyre_nn_strategy *strategy, const char *s
         rank_fail("%s:%s cut at step %d: %016llx, and not %016llx; loss %a and %a", strategy->name,
                   settings ? settings : "", (int)at, (unsigned long long)rest, (unsigned long long)whole, last_loss,
                   loss);
-    OK(comm, gyre_barrier(comm)); /* the file is everyone's */
+    OK(comm, gyre_barrier(comm)); /* the file is for all ranks */
 }
 
 static void resume(int rank)

@@ -1,7 +1,7 @@
 /* A strategy as a user writes one, with public calls only: signs of gradients, of which the majority wins (signSGD with
  * majority vote; Bernstein et al., 2018), each rank with a momentum of its own. It trains; its state is in checkpoints,
  * so that a run that is cut goes on to the same bits; a checkpoint of another strategy or number of ranks is refused; a
- * hook that fails ends the run with its sentence; and a rank whose parameters went astray is named. */
+ * hook that fails ends the run with its error message; and a rank whose parameters went astray is named. */
 #include <gyre/nn.h>
 
 #include "support/launcher.h"

@@ -1,7 +1,7 @@
 /* Wrong values in the arguments of each function of gyre/nn.h: sizes of 0 or too large, unknown numbers of enums,
  * batches and data that do not fit the model, numbers that are not finite, calls before those they follow. Each call
- * has to be refused with a sentence. NULL is tried in misuse_test.c, and here in chains of layers alone. An exported
- * function that is neither called here nor known to be wrong with NULL alone fails the test. Usage: wrong_test
+ * has to be refused with an error message. NULL is tried in misuse_test.c, and here in chains of layers alone. An
+ * exported function that is neither called here nor known to be wrong with NULL alone fails the test. Usage: wrong_test
  * exports-nn.txt */
 #include <gyre/nn.h>
 #include <math.h>
@@ -65,7 +65,7 @@ static bool told(void)
         note(#name);             \
         (void)(name arguments);  \
     } while (0)
-/* A chain that failed gives NULL, and gyre_nn_new refuses it with the sentence of the layer. */
+/* A chain that failed gives NULL, and gyre_nn_new refuses it with the error message of the layer. */
 #define CHAIN(name, arguments)                                                                              \
     do {                                                                                                    \
         note(#name);                                                                                        \

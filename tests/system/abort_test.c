@@ -8,7 +8,7 @@
  * longer as a sleeping process comes late on this machine. Arguments: the cause of the end, and the number of ranks.
  *
  *   thread     another thread of one rank aborts, while its main thread waits
- *   everyone   a thread of every rank aborts, at about the same time
+ *   "everyone" a thread of every rank aborts, at about the same time
  *   death      a rank is killed */
 #include <pthread.h>
 #include <sys/socket.h>

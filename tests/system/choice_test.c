@@ -1,7 +1,7 @@
 /* One rank of the test of what is forced and what is chosen (GYRE_ALGORITHM, the selector):
  *
- *   names     a collective, or an algorithm, that does not exist, or not for one another: no world, and a sentence that
- *             says what there is
+ *   names     a collective, or an algorithm, that does not exist, or not for one another: no world, and an error
+ *             message that says what there is
  *   calls     an algorithm that cannot do a call (order, counts, no shared memory): that call is an error which says
  *             why and what there is; nothing else is taken in its stead, and the communicator goes on
  *   choices   small blocks of all_to_all between many ranks over links travel by Bruck's algorithm, and arrive

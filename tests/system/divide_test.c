@@ -144,7 +144,7 @@ static void refused_on_all(const int *list, int count, int culprit, const char *
     CHECK(part == NULL && strstr(gyre_last_error(world), rank == culprit ? why : "different lists"));
 }
 
-/* The others do not wait for whose list is wrong, and that one has its own sentence. */
+/* The others do not wait for whose list is wrong, and that one has its own error message. */
 static void wrong_on_one(int *all, int culprit)
 {
     int last = all[size - 1];

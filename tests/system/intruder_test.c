@@ -86,7 +86,7 @@ static void body(int rank)
         compute(comm, rank);
 }
 
-/* ---- the strangers ---- */
+/* ---- the unauthenticated connections ---- */
 
 static int visit(int rank)
 {

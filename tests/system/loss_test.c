@@ -4,7 +4,8 @@
  *   idle     rank LATE (second argument) computes until 7 s after the cut, which the file of the third argument tells
  *            it of, before it joins the others, whose links are idle meanwhile
  *
- * Prints "ready" when it may happen, and in the end the status, the time of day in milliseconds, and the sentence. */
+ * Prints "ready" when it may happen, and in the end the status, the time of day in milliseconds, and the error
+ * message. */
 #include "support/rank.h"
 
 static void say(gyre_status status, const gyre_comm *comm)

@@ -337,7 +337,7 @@ static void test_disagree(const char *name)
         GIVES(GYRE_MISMATCH, comm, status);
         CHECK(strstr(gyre_last_error(comm), "message #2 of rank 0"));
     }
-    if (status == GYRE_SUCCESS) /* a small message may have left before anybody could see it */
+    if (status == GYRE_SUCCESS) /* a small message may have left before the check */
         status = gyre_barrier(comm);
     GIVES(GYRE_MISMATCH, comm, status);
 }

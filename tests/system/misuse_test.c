@@ -1,5 +1,5 @@
-/* Wrong calls, one by one: each is refused with a sentence and leaves the communicator as it was, which a right call
- * after it proves. */
+/* Wrong calls, one by one: each is refused with an error message and leaves the communicator as it was, which a right
+ * call after it proves. */
 #include "support/rank.h"
 
 static gyre_comm *comm;
@@ -17,7 +17,7 @@ static void expect_refused(gyre_status status, const char *call, int line)
 }
 
 #define REFUSED(call) expect_refused(call, #call, __LINE__)
-/* There is no communicator to keep a sentence. */
+/* There is no communicator to keep an error message. */
 #define REJECTED(call) CHECK((call) == GYRE_INVALID_ARGUMENT)
 #define SAYS(word) CHECK(strstr(last, word) != NULL)
 
@@ -169,7 +169,7 @@ static void test_memory(void)
     GIVES(GYRE_NO_MEMORY, comm, gyre_mem_alloc(comm, SIZE_MAX / 2, &memory));
     char bytes[32];
     snprintf(bytes, sizeof(bytes), "%zu bytes", SIZE_MAX / 2);
-    CHECK(strstr(gyre_last_error(comm), bytes)); /* this call's sentence, and not that of the one before */
+    CHECK(strstr(gyre_last_error(comm), bytes)); /* this call's error message, and not that of the one before */
     CHECK(memory == NULL && *gyre_last_error(comm));
     OK(comm, gyre_mem_alloc(comm, 0, &memory));
     OK(comm, gyre_mem_free(comm, memory));

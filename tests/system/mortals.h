@@ -1,10 +1,10 @@
 /* For tests in which processes die, are stopped or come late: a launcher (support/launcher.h) that tells them apart.
  *
- *   mortals_begin ─▶ mortals_start … ─▶ mortals_await, mortals_kill, mortals_reap … ─▶ mortals_end          one job
+ *    mortals_begin ─▶ mortals_start … ─▶ mortals_await, mortals_kill, mortals_reap … ─▶ mortals_end          one job
  *
- * A job's processes are numbered from 0 in the order of their starts; it meets in a folder of its own. A deadline that
- * only a hang exceeds is the judge of every wait: then, and whenever mortals_give_up is called, all that is known of
- * each process is printed, all are ended, and the test has failed. GYRE_TEST_SEED repeats a run's choices, not its
+ * A job's processes are numbered from 0 in the order of their starts; it meets in a folder of its own. Every wait
+ * has a deadline that only a hang exceeds: then, and whenever mortals_give_up is called, all that is known of each
+ * process is printed, all are ended, and the test has failed. GYRE_TEST_SEED repeats a run's choices, not its
  * timing; GYRE_TEST_HOLD leaves a failed job as it is for a debugger.
  *
  * Where a process is to be stopped is counted in its own calls of send, recv and connect, which this program has its

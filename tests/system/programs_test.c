@@ -24,7 +24,7 @@
 #define SECONDS 55
 #define SECONDS_OF_STEPS 570 /* where GYRE_TEST_STEPS says how many */
 
-struct known { /* what everyone knows of a communicator; `comm` where this rank belongs to it */
+struct known { /* what all ranks know of a communicator; `comm` where this rank belongs to it */
     bool lives;
     int size, members[TRIAL_RANKS];
     gyre_comm *comm;
@@ -265,7 +265,7 @@ static void run_batch(void)
     finish(&batch);
 }
 
-/* Everyone of a communicator sends to the one `way` places on, and receives from the one before. */
+/* Each rank of a communicator sends to the one `way` places on, and receives from the one before. */
 static void run_shift(void)
 {
     const struct known *at = &comms[pick_comm()];

@@ -1,6 +1,6 @@
 /* Every public function, called wrongly in each way that its parameters allow: NULL, what was destroyed, freed,
  * completed or never made, ranks, types, operations and counts that cannot be, buffers that overlap, and what has no
- * place in a group. Each call is refused with GYRE_INVALID_ARGUMENT and a sentence of its own, writes none of its
+ * place in a group. Each call is refused with GYRE_INVALID_ARGUMENT and an error message of its own, writes none of its
  * outputs, and leaves the communicator as it was. What has nothing that could be wrong is listed as such.
  *
  * The argument is tests/install/exports.txt, the list of all functions: one that no row here names fails the test, so
@@ -33,7 +33,7 @@ static void note(const char *function)
     snprintf(seen[seen_count++], sizeof seen[0], "%s", function);
 }
 
-/* A sentence on the communicator and one on the thread, so that a call which leaves none is found. */
+/* An error message on the communicator and one on the thread, so that a call which leaves none is found. */
 static void mark(void)
 {
     gyre_rank_place place = {.size = sizeof place};
@@ -374,7 +374,7 @@ static void making(void)
     HOLDS(comm_create, gyre_comm_create(&config, &made) != GYRE_SUCCESS && *gyre_last_error(NULL));
     CHECK(!made);
     HOLDS(allocator_set,
-          gyre_allocator_set(&allocator) == GYRE_INVALID_ARGUMENT); /* its sentence is a line of the log */
+          gyre_allocator_set(&allocator) == GYRE_INVALID_ARGUMENT); /* its error message is a line of the log */
     HOLDS(allocator_set, gyre_allocator_set(NULL) == GYRE_INVALID_ARGUMENT);
     gyre_log_set(NULL, &made);
     note("gyre_log_set");

@@ -232,7 +232,7 @@ done
 [ "$(wc -l <"$work/faults.1")" = 12 ] && cmp "$work/faults.1" "$work/faults.2" || fail "faults differ: $(cat "$work"/faults.?)"
 for word in kill stop cut; do grep -q " $word rank" "$work/faults.1" || fail "no $word in $(cat "$work/faults.1")"; done
 
-# Ctrl-C ends all, and what they forked. The file is there, and empty, before anybody counts its lines.
+# Ctrl-C ends all, and what they forked. The file is there, and empty, before its lines are counted.
 : >"$work/pids"
 "$run" -n 3 bash -c 'sleep 987 & echo $! $$; wait' >"$work/pids" 2>"$work/err" &
 launcher=$!
@@ -325,7 +325,7 @@ grep -q 'float8_e4m3 product' "$work/out" || fail "gyre-perf does not show type 
 expect 2 'exit status 2$' "$perf" all_reduce --ranks 17 -b 1k -e 1k -n 2 -d float8_e5m2
 expect 2 'rank [01] .* exit status 2$' "$run" -n 2 "$perf" broadcast -r 2 -b 8 -e 8
 expect 1 'rank 0 .* exit status 1$' "$perf" all_reduce --ranks 2 -b 8 -e 8 --json /no/such/folder/rows
-# A name that there is not is found once, by the launcher, and the sentence lists those that there are.
+# A name that there is not is found once, by the launcher, and the error message lists those that there are.
 refused 'broadcast has no algorithm direct_two_shot; it has ' "$perf" broadcast --ranks 2 -b 8 -e 8 --algorithm direct_two_shot
 for tool in "$run -n 4 $perf all_reduce -e 8" "$run -n 4 true" "$perf all_reduce --ranks 4"; do
     refused 'all_reduce has no algorithm rng; it has direct_one_shot, .*ring' env GYRE_ALGORITHM=all_reduce:rng $tool

@@ -393,8 +393,8 @@ static void leave_broadcast(gyre_comm *comm, int away)
     CHECK(got == 7);
 }
 
-/* Everyone has come here as often as this rank, and has started what is to be under way: a rank that starts it later
- * than another revokes is told so instead. */
+/* All ranks have come here as often as this one, and have started what is to be under way: a rank that starts it
+ * later than another revokes is told so instead. */
 static void await_everyone(int own, int ranks)
 {
     uint64_t calls = atomic_fetch_add(&page->rank[own].calls, 1) + 1;

@@ -26,7 +26,8 @@ static int32_t sum(int round, size_t i)
     return sum;
 }
 
-/* `count` elements of the output: those from `first` on of what rank `from` has given, or of everyone's sum. */
+/* `count` elements of the output: those from `first` on of the contribution of rank `from`, or of the sum of all
+ * ranks. */
 static void expect(size_t at, size_t count, int from, int round, size_t first)
 {
     for (size_t i = 0; i < count; i++)

@@ -301,7 +301,7 @@ static void late(void)
     GIVES(GYRE_PEER_LATE, comm, status);
     char name[32];
     snprintf(name, sizeof(name), "rank %d", size - 1);
-    /* the word that a host's ranks share comes without the whole sentence */
+    /* the word that a host's ranks share comes without the whole error message */
     CHECK(strstr(gyre_last_error(comm), name) &&
           (strstr(gyre_last_error(comm), "GYRE_TIMEOUT") || strstr(gyre_last_error(comm), "told by a rank")));
 }

@@ -1,5 +1,5 @@
 /* Shared by the parts of the conformance suite: conformance_test.c (which bodies there are, and those of frames that
- * come and go), conformance_exchange.c (frames to and from everyone), conformance_ends.c (how links end),
+ * come and go), conformance_exchange.c (frames to and from all peers); conformance_ends.c (how links end),
  * conformance_sockets.c (what tcp does on its sockets), conformance_pool.c (payloads past the caches). A body is what
  * one rank does. */
 #ifndef GY_TESTS_TRANSPORT_CONFORMANCE_H

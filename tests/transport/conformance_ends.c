@@ -22,7 +22,7 @@ static bool all_done(struct gy_frame_out frames[][FRAMES], int pairs)
     return true;
 }
 
-/* stop hands over what was posted to everyone; then the sender may go. */
+/* stop delivers the posted frames to all peers; then the sender may close. */
 void conformance_stop(struct rank *rank)
 {
     enum { BYTES = 60000 };

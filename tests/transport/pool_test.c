@@ -251,7 +251,7 @@ Test(pool, frames_say_what_was_read_and_what_it_took)
     cr_assert_eq(back.pace[0], 0);
 }
 
-/* What comes whole has been read before anybody knows what it is. */
+/* A complete frame has been read before its kind is known. */
 Test(pool, eager_frames_are_timed_in_the_read_ahead)
 {
     struct gy_frame first = {.kind = GY_FRAME_DATA, .bytes = 64 << 10, .flags = GY_FRAME_EAGER | GY_FRAME_TIMED},

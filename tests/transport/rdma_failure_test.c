@@ -8,7 +8,7 @@
 #include "transport/rdma/internal.h"
 #include <string.h>
 
-/* Frames from rank 0 to rank 1 until the links of both are broken; the sentence is that of `sentences`. */
+/* Frames from rank 0 to rank 1 until the links of both are broken; the error message is that of `sentences`. */
 static char sentence[2][GY_ERROR_TEXT];
 static gyre_status sentence_status[2];
 static void (*breaks)(void);
@@ -122,7 +122,7 @@ static void blames(gyre_status status)
               sentence_status[r]);
 }
 
-/* The lower rank cannot register: its sentence has the number. */
+/* The lower rank cannot register: its error message has the number. */
 static void body_locked(struct rank *rank)
 {
     struct rank_pair *pair = &rank->pair[0];

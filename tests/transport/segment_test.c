@@ -1,5 +1,5 @@
-/* The segment, in worlds made by hand whose ranks are threads: layout, heap, no space, strangers at the listener,
- * errors of one rank. */
+/* The segment, in worlds made by hand whose ranks are threads: layout, heap, no space, unknown processes at the
+ * listener, errors of one rank. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <limits.h>

@@ -87,8 +87,9 @@ def create(
     Without arguments everything is in the environment: under gyre-run, torchrun, or with RANK, WORLD_SIZE, MASTER_ADDR,
     MASTER_PORT. `rank` and `world_size` go together. `address`: "tcp://HOST:PORT" or "file:///PATH". `secret`: the
     job's, at least 16 characters. `exchange`: a framework's all-gather of bytes, called with this rank's and giving
-    everyone's in rank order, as a list or in one piece; then no address is needed, but `rank` and `world_size` are.
-    `join`: into a world that is there and calls grow(), as GYRE_JOIN=1; `address` is that of any of its members."""
+    those of all ranks in rank order, as a list or in one piece; then no address is needed, but `rank` and `world_size`
+    are. `join`: into a world that is there and calls grow(), as GYRE_JOIN=1; `address` is that of any of its
+    members."""
     if (rank is None) != (world_size is None):
         raise InvalidArgument("create: rank and world_size go together")
     if exchange is not None and not world_size:

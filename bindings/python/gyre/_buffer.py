@@ -84,7 +84,7 @@ def _natural(form: str, itemsize: int) -> Optional[DType]:
 
 
 def _native(form: str, itemsize: int) -> str:
-    """How to convert elements of the other byte order, as part of a sentence."""
+    """How to convert elements of the other byte order, as part of an error message."""
     letter = _letter(form)
     for kind, letters in (("i", "bhilqn"), ("u", "BHILQN"), ("f", "efdg")):
         if letter in tuple(letters):
@@ -149,8 +149,8 @@ def _does_not_convert(what: str, source: Any, kind: str, dtype: DType) -> Invali
 
 
 class Buffer:
-    """`address`, `count` elements of `dtype`, in `nbytes` bytes, of `source`. `what` names the argument in sentences.
-    `kind` is "complex" where each two elements are a complex number, else empty."""
+    """`address`, `count` elements of `dtype`, in `nbytes` bytes, of `source`. `what` names the argument in error
+    messages. `kind` is "complex" where each two elements are a complex number, else empty."""
 
     __slots__ = ("_view", "_held", "_tensor", "source", "address", "nbytes", "dtype", "count", "kind")
 

@@ -285,8 +285,8 @@ class Communicator(native.Core, Forms):
 
     @property
     def last_error(self) -> str:
-        """The sentence of the last error on this communicator; once the world has failed, that of this failure, which
-        stays. Empty when there was none."""
+        """The error message of the last error on this communicator; once the world has failed, that of this failure,
+        which stays. Empty when there was none."""
         self._enter()
         try:
             return text_of(lib.gyre_last_error(self._handle))

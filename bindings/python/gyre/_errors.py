@@ -5,7 +5,8 @@
       LocalError          something of this process: memory, descriptors, configuration
       CommunicatorError   a peer, and with it the world, which stays failed: failed, agree, shrink and close remain
 
-str() of each is gyre's whole sentence: which rank, which operation and its number, what the system said, what to try.
+str() of each is gyre's whole error message: which rank, which operation and its number, what the system said, what to
+try.
 """
 from typing import Dict, Optional, Type, Union
 
@@ -13,7 +14,7 @@ from ._types import Status
 
 
 class Error(Exception):
-    """What is wrong, as a sentence; `status` is gyre's code, None if its value is of a newer library."""
+    """What is wrong, as an error message; `status` is gyre's code, None if its value is of a newer library."""
 
     _status: Optional[Status] = None
 

@@ -1,6 +1,6 @@
 """The three forms of each call, by the package's own path: at once, as a request, as a persistent request.
 
-This path takes every kind of argument, and has the sentences for what cannot be taken. The compiled module has the
+This path takes every kind of argument, and has the error messages for what cannot be taken. The compiled module has the
 calls that are common under the same names, and goes before it."""
 import functools
 from typing import TYPE_CHECKING, Any, Callable, Optional, Set, cast

@@ -2,8 +2,8 @@
 
 It is looked for in this order: the file that GYRE_LIBRARY names; in this package, as a wheel has it (gyre/lib); beside
 it, if it lies in an installed prefix (PREFIX/lib/.../gyre); what the loader finds (LD_LIBRARY_PATH, ldconfig); beside
-the gyre-run of PATH. The first that exists is loaded, and one that lacks a function of this package is refused with a
-sentence.
+the gyre-run of PATH. The first that exists is loaded, and one that lacks a function of this package is refused with an
+error message.
 
 Every call releases the interpreter's lock while it is inside the library.
 """

@@ -13,7 +13,7 @@ _TICK_S = 0.05  # so long Python's handlers of signals may wait, where the wait 
 
 
 def _create(config: Config) -> Tuple[int, Optional[int], str]:
-    """Status, handle, and the sentence, which libgyre keeps for the thread that called."""
+    """Status, handle, and the error message, which libgyre keeps for the thread that called."""
     handle = ctypes.c_void_p()
     code = int(lib.gyre_comm_create(config, handle))
     sentence = "" if code == Status.SUCCESS else text_of(lib.gyre_last_error(None)) or text_of(lib.gyre_status_text(code))
@@ -48,7 +48,7 @@ class _Meeting:
 
 
 def meet(config: Config, exchange: Any) -> Tuple[int, Optional[int], str]:
-    """Status, handle, sentence."""
+    """Status, handle, error message."""
     if exchange is not None or threading.current_thread() is not threading.main_thread():
         return _create(config)
     meeting = _Meeting(config)

@@ -29,7 +29,7 @@ class RankPlace:
 @dataclass(frozen=True)
 class Failure:
     """What is known of a rank that has failed: why, as a status (PEER_DEAD, PEER_UNREACHABLE, PEER_STALLED, PEER_LATE,
-    PEER_LEFT) and a sentence; `when` this process learnt it, in nanoseconds of time.monotonic_ns()."""
+    PEER_LEFT) and an error message; `when` this process learnt it, in nanoseconds of time.monotonic_ns()."""
 
     rank: int
     status: int

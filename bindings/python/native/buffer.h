@@ -1,6 +1,6 @@
 /* The memory of an object that is common as an argument: by the buffer protocol or by DLPack, in C order, of an element
  * type of gyre's. Held until it is released. Anything else is left to the package, which knows more kinds of objects,
- * and has the sentences for what cannot be taken. */
+ * and has the error messages for what cannot be taken. */
 #ifndef GYRE_PYTHON_BUFFER_H
 #define GYRE_PYTHON_BUFFER_H
 

@@ -1,7 +1,7 @@
 /* A call: from Python's arguments to those of libgyre. Only what is common is taken: buffers that gypy_buffer_take
  * knows, whose counts and types fit, operations of gyre's own. Everything else, and every mistake, goes to the method
- * of the same name of the package, which has the sentences. So both ways accept the same calls and do the same with
- * them. */
+ * of the same name of the package, which has the error messages. So both ways accept the same calls and do the same
+ * with them. */
 #ifndef GYRE_PYTHON_CALL_H
 #define GYRE_PYTHON_CALL_H
 

@@ -18,7 +18,7 @@ def check(condition: Any, *what: Any) -> None:
 
 
 def failure(kind: Type[gyre.Error], call: Any) -> str:
-    """The sentence of the error that `call` raises."""
+    """The error message of the error that `call` raises."""
     try:
         call()
     except kind as reason:
@@ -52,7 +52,7 @@ def death(comm: gyre.Communicator) -> None:
     check(isinstance(gyre.PeerDead(""), gyre.CommunicatorError))
     check(failure(gyre.PeerDead, comm.barrier))  # it stays failed
     check(f"rank {victim}" in failure(gyre.PeerDead, lambda: comm.set("colour", "red")))
-    check(f"rank {victim}" in comm.last_error, comm.last_error)  # and its sentence stays
+    check(f"rank {victim}" in comm.last_error, comm.last_error)  # and its error message stays
     comm.close()
     print(sentence)
 

@@ -73,7 +73,7 @@ void gy_failure_spread(struct gy_context *ctx)
     struct gyre_request *next;
     for (struct gyre_request *r = ctx->active_first; r; r = next) {
         next = r->next;
-        if (!gy_uniform_decides(r)) /* the end of those that it does judge is decided by agreement */
+        if (!gy_uniform_decides(r)) /* the end of those for which it does is decided by agreement */
             gy_request_finish(r, ctx->error.status);
     }
     if (gy_log_enabled(GY_LOG_INFO))

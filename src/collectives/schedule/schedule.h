@@ -111,7 +111,7 @@ enum gy_step_kind {
     GY_PUBLISH, /* region[slot] = tile t of src. Width 1: of slice lo, at the start of the slot. Width blocks > 1:
                  * of every slice b but mine, side by
                  * side: at element (b < rank ? b : b − 1) * tile of the slot */
-    GY_GATHER,  /* dst = reduction in rank order over everyone's published tile t of slice lo (own part from src), from
+    GY_GATHER,  /* dst = reduction in rank order over all ranks' published tile t of slice lo (own part from src), from
                  * left to right, or in the canonical tree (reduction_order.h) where the call asks for it;
                  * also to the start of result[slot] when `keep`, or only there when dst is GY_RESULT */
     GY_COLLECT, /* dst = tile t of slices, from the start of src[slot] (GY_RESULT or GY_WINDOW) of their ranks. peer

@@ -242,8 +242,8 @@ static gyre_status ask_once(struct gy_world *world, int64_t deadline, struct gy_
     return refused(world, parent, offer_p, error);
 }
 
-/* A parent that closed took this slow rank for a stranger, and is asked again. Or it has failed, and the world's
- * failure report, which may come later, names the failed rank. */
+/* A parent that closed took this slow rank for an unknown process, and is asked again. Or it has failed, and the
+ * world's failure report, which may come later, names the failed rank. */
 gyre_status gy_segment_ask(struct gy_world *world, int64_t deadline, struct gy_segment_offer *offer_p,
                            struct gy_segment_fds *fds_p, struct gy_error *error)
 {
@@ -308,9 +308,9 @@ static int offer_send(int socket, const struct gy_segment_fds *fds, int senders,
     return sendmsg(socket, &message, MSG_NOSIGNAL) == (ssize_t)sizeof(copy) ? 0 : errno;
 }
 
-/* Serves one caller: sends the offer if it is the child that it claims to be. Returns its local index. −1: a
- * stranger; or a child whose kernel refused the descriptors (*errnum_p), which asks again. A child's failure is
- * detected by the overlay. */
+/* Serves one caller: sends the offer if it is the child that it claims to be. Returns its local index. −1: an
+ * unknown process; or a child whose kernel refused the descriptors (*errnum_p), which asks again. A child's failure
+ * is detected by the overlay. */
 static int serve_one(struct gy_world *world, int socket, const struct gy_segment_fds *fds,
                      const struct gy_segment_offer *offer, int64_t deadline, int *errnum_p)
 {

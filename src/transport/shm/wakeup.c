@@ -80,7 +80,7 @@ static int socket_make(int sender)
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -1;
-    /* connected first: a stranger can never send to the name */
+    /* connected first: no other process can send to the name */
     if ((sender < 0 || (getsockname(sender, (struct sockaddr *)&name, &bytes) == 0 &&
                         connect(fd, (struct sockaddr *)&name, bytes) == 0)) &&
         bind(fd, (struct sockaddr *)&(struct sockaddr_un){.sun_family = AF_UNIX}, sizeof(sa_family_t)) == 0)
