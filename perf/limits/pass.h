@@ -18,7 +18,7 @@
 
 #define GY_PASS_LINE 16 /* floats */
 
-enum gy_tuner_entry { GY_PLAIN, GY_CLAIMED, GY_PAST };
+enum gy_pass_variant { GY_PLAIN, GY_CLAIMED, GY_PAST };
 
 /* When it has been read: a load of what has just been stored in part waits for that store. */
 static inline void gy_pass_claim(const float *line)
@@ -28,7 +28,7 @@ static inline void gy_pass_claim(const float *line)
 }
 
 /* Slots begin at a line, and so do tiles; the last line of the last one may be short. */
-static inline void gy_pass_take(float *restrict to, const float *restrict slot, size_t count, enum gy_tuner_entry way)
+static inline void gy_pass_take(float *restrict to, const float *restrict slot, size_t count, enum gy_pass_variant way)
 {
     for (; way == GY_CLAIMED && count >= GY_PASS_LINE;
          count -= GY_PASS_LINE, to += GY_PASS_LINE, slot += GY_PASS_LINE) {
@@ -39,7 +39,7 @@ static inline void gy_pass_take(float *restrict to, const float *restrict slot, 
 }
 
 static inline void gy_pass_add(float *restrict to, const float *restrict a, const float *restrict slot, size_t count,
-                               enum gy_tuner_entry way)
+                               enum gy_pass_variant way)
 {
     for (; way == GY_CLAIMED && count >= GY_PASS_LINE;
          count -= GY_PASS_LINE, to += GY_PASS_LINE, a += GY_PASS_LINE, slot += GY_PASS_LINE) {
@@ -63,7 +63,7 @@ static inline void gy_pass_store_past(float *slot, const float *from)
 
 /* Into the slot, and, unless that is NULL, to another place as well. */
 static inline void gy_pass_give(float *restrict slot, float *restrict too, const float *restrict from, size_t count,
-                                enum gy_tuner_entry way)
+                                enum gy_pass_variant way)
 {
     size_t i = 0;
     for (; way == GY_PAST && i + 4 <= count; i += 4) {
@@ -78,7 +78,7 @@ static inline void gy_pass_give(float *restrict slot, float *restrict too, const
 }
 
 /* What has been given is there before it is announced. */
-static inline void gy_pass_fence(enum gy_tuner_entry way)
+static inline void gy_pass_fence(enum gy_pass_variant way)
 {
 #if defined(__x86_64__)
     if (way == GY_PAST)

@@ -33,7 +33,7 @@ static struct side *mine, *other;
 static const struct gy_arena *arena;
 static int my_rank;
 static size_t tile; /* floats */
-static enum gy_tuner_entry way;
+static enum gy_pass_variant way;
 static uint64_t calls; /* small ones */
 static uint64_t
     in_base; /* tiles that have gone through my slots `in` before this call: each counter counts through all calls */

@@ -47,12 +47,12 @@ struct job {
 static struct side *mine, *other;
 static const struct gy_arena *arena;
 static size_t tile;
-static enum gy_tuner_entry way;
+static enum gy_pass_variant way;
 static bool kernel;
 static uint64_t barriers, calls; /* short ones */
 static uint64_t gone, come;      /* before this call: tiles through my slots, the other's; or vectors, by the kernel */
 
-void gy_moves_join(int rank, size_t skip, size_t floats, enum gy_tuner_entry how, bool by_kernel)
+void gy_moves_join(int rank, size_t skip, size_t floats, enum gy_pass_variant how, bool by_kernel)
 {
     arena = gy_launch_arena();
     struct side *sides = (struct side *)(void *)(arena->extra + (skip + 4095) / 4096 * 4096);
@@ -73,7 +73,7 @@ void gy_moves_barrier(const struct gy_call *it)
     gy_arena_wait(arena, &other->entered.value, barriers);
 }
 
-static void put(const struct job *job, const float *from, enum gy_tuner_entry how)
+static void put(const struct job *job, const float *from, enum gy_pass_variant how)
 {
     if (job->addend)
         gy_pass_add(job->take_to, job->addend, from, job->count, how);

@@ -8,7 +8,7 @@
 #include "pass.h"
 
 /* The first `skip` bytes behind the arena are in use; `tile` in floats. */
-void gy_moves_join(int rank, size_t skip, size_t tile, enum gy_tuner_entry way, bool kernel);
+void gy_moves_join(int rank, size_t skip, size_t tile, enum gy_pass_variant way, bool kernel);
 
 void gy_moves_barrier(const struct gy_call *it);
 void gy_moves_broadcast(const struct gy_call *it);

@@ -87,7 +87,7 @@ static gyre_status exchange(struct gy_rendezvous *meeting, uint8_t *all, struct 
     status = check_records(meeting, all, error);
     if (status == GYRE_SUCCESS) {
         gy_handshake_derive(identity->key, "gyre session", world->job, meeting->salt, world->key);
-        status = gy_meet_open_listener(world, error);
+        status = gy_bootstrap_open_listener(world, error);
     }
     memset(mine, 0, sizeof(mine));
     mine[0] = status == GYRE_SUCCESS;

@@ -97,7 +97,7 @@ static void hear_position(struct member *member, uint8_t *body, size_t bytes)
         member->deadline = gy_now() + left + 15 * GY_SECOND;
     gy_handshake_derive(member->meeting->identity->key, "gyre session", world->job, member->meeting->salt, world->key);
     gy_bootstrap_tree_sit(&member->tree, (int)position);
-    if (gy_meet_open_listener(world, member->error) == GYRE_SUCCESS)
+    if (gy_bootstrap_open_listener(world, member->error) == GYRE_SUCCESS)
         gy_bootstrap_tree_open(&member->tree);
 }
 
@@ -112,7 +112,7 @@ static void on_message(void *user, struct gy_stream *stream, uint8_t kind, uint8
         gy_bootstrap_failed_decode(body, bytes, member->error);
 }
 
-static void on_greeted(void *user, struct gy_handshake_io *handshake_io, int errnum)
+static void on_handshake(void *user, struct gy_handshake_io *handshake_io, int errnum)
 {
     struct member *member = user;
 
@@ -164,7 +164,7 @@ static bool connect_once(struct member *member, const struct gy_place *place, bo
     gy_handshake_initiate(&member->handshake_io.handshake, key, to_root ? 0 : world->job, GY_PURPOSE_BOOTSTRAP,
                           (uint32_t)world->rank, (uint32_t)rank, (enum gy_integrity)world->config->integrity);
     member->errnum = ENOMEM;
-    if (!gy_handshake_io_start(&member->handshake_io, world->poller, fd, true, on_greeted, member))
+    if (!gy_handshake_io_start(&member->handshake_io, world->poller, fd, true, on_handshake, member))
         return false;
     await_handshake(member, place, to_root);
     member->silent = false;

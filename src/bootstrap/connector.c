@@ -113,7 +113,7 @@ static void ask_host(struct gy_connector *connector)
         on_pinged(connector, outcome == GY_PING_ANSWERED);
 }
 
-static void on_greeted(void *user, struct gy_handshake_io *handshake_io, int errnum)
+static void on_handshake(void *user, struct gy_handshake_io *handshake_io, int errnum)
 {
     struct gy_connector *connector = user;
     const struct gy_handshake *handshake = &handshake_io->handshake;
@@ -157,7 +157,8 @@ static int connector_start(struct gy_connector *connector)
     gy_handshake_initiate(&connector->handshake_io.handshake, world->key, world->job, connector->purpose,
                           (uint32_t)world->rank, (uint32_t)connector->rank,
                           (enum gy_integrity)world->config->integrity);
-    return gy_handshake_io_start(&connector->handshake_io, world->poller, fd, true, on_greeted, connector) ? 0 : ENOMEM;
+    return gy_handshake_io_start(&connector->handshake_io, world->poller, fd, true, on_handshake, connector) ? 0
+                                                                                                             : ENOMEM;
 }
 
 static gyre_status connector_begin(struct gy_world *world, int rank, const struct gy_route *route,

@@ -160,7 +160,7 @@ bool gy_bootstrap_table_decode(struct gy_world *world, uint8_t *body, size_t byt
     return true;
 }
 
-gyre_status gy_meet_open_listener(struct gy_world *world, struct gy_error *error)
+gyre_status gy_bootstrap_open_listener(struct gy_world *world, struct gy_error *error)
 {
     const struct gy_listener_env env = {
         .poller = world->poller,

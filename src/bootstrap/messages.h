@@ -40,7 +40,7 @@ gyre_status gy_bootstrap_as_member(struct gy_rendezvous *meeting, struct gy_erro
 /* By the exchange callback (allgather.c). The listener has been made, and is opened. */
 gyre_status gy_bootstrap_by_exchange(struct gy_rendezvous *meeting, struct gy_error *error);
 /* Opens world->listener to every rank that knows world->key. */
-gyre_status gy_meet_open_listener(struct gy_world *world, struct gy_error *error);
+gyre_status gy_bootstrap_open_listener(struct gy_world *world, struct gy_error *error);
 
 /* Parent and children in the binomial tree of tree positions: a parent has its child's lowest set bit cleared. Returns
  * child k of `position`, or −1. */

@@ -198,8 +198,8 @@ static void on_refused(void *user, const struct gy_handshake *handshake)
         root->refusals[handshake->from] = (struct gy_bootstrap_refusal){handshake->refusal, handshake->peer_version,
                                                                         handshake->version};
     if (handshake->refusal == GY_REFUSAL_RANK) {
-        root->stranger = true;
-        root->stranger_rank = handshake->from;
+        root->impossible = true;
+        root->impossible_rank = handshake->from;
     }
 }
 

@@ -18,8 +18,8 @@ struct gy_bootstrap_root {
         enum gy_refusal why;
         uint16_t theirs, ours; /* versions */
     } * refusals;              /* [size] why the last connection that claimed this rank was refused */
-    bool stranger;             /* a connection that claimed an impossible rank was refused: */
-    uint32_t stranger_rank;
+    bool impossible;           /* a connection that claimed an impossible rank was refused: */
+    uint32_t impossible_rank;
     int registered, late; /* late: gets the failure instead of being registered */
     struct gy_error failure;
     struct gy_bootstrap_tree tree;

@@ -40,9 +40,9 @@ static void name_missing(const struct gy_bootstrap_root *root, char *text_p, siz
     }
     if (named < missing)
         used += (size_t)snprintf(text_p + used, bytes - used, " and %d more", missing - named);
-    if (root->stranger)
+    if (root->impossible)
         snprintf(text_p + used, bytes - used, "; a process that says it is rank %u was refused: check WORLD_SIZE",
-                 root->stranger_rank);
+                 root->impossible_rank);
 }
 
 static void wait_registrations(struct gy_bootstrap_root *root)

@@ -216,7 +216,7 @@ static gyre_status listen_at(struct gy_rendezvous *meeting, struct gy_rendezvous
     return error->status;
 }
 
-static gyre_status meet_by_socket(struct gy_rendezvous *meeting, struct gy_error *error)
+static gyre_status bootstrap_by_socket(struct gy_rendezvous *meeting, struct gy_error *error)
 {
     struct gy_world *world = meeting->world;
     const struct gy_identity *identity = meeting->identity;
@@ -237,7 +237,7 @@ static gyre_status meet_by_socket(struct gy_rendezvous *meeting, struct gy_error
         status = gy_bootstrap_as_member(meeting, error);
         goto forget_place;
     }
-    status = gy_meet_open_listener(world, error);
+    status = gy_bootstrap_open_listener(world, error);
     if (status == GYRE_SUCCESS)
         status = listen_at(meeting, &where, &own, error);
     if (status == GYRE_SUCCESS) {
@@ -250,7 +250,7 @@ forget_place:
     return status;
 }
 
-static gyre_status meet_by_exchange(struct gy_rendezvous *meeting, struct gy_error *error)
+static gyre_status bootstrap_by_exchange(struct gy_rendezvous *meeting, struct gy_error *error)
 {
     struct gy_world *world = meeting->world;
     struct sockaddr_storage own;
@@ -274,8 +274,8 @@ static gyre_status bootstrap(struct gy_world *world, const struct gy_identity *i
     if (world->size == 1)
         return GYRE_SUCCESS;
     if (identity->exchange)
-        return meet_by_exchange(&meeting, error);
-    return meet_by_socket(&meeting, error);
+        return bootstrap_by_exchange(&meeting, error);
+    return bootstrap_by_socket(&meeting, error);
 }
 
 gyre_status gy_world_bootstrap(struct gy_world *world, const struct gy_identity *identity, struct gy_error *error)

@@ -86,8 +86,7 @@ void gy_join_address_free(struct gy_join_address *join_address)
     gy_join_address_abandon(join_address);
 }
 
-gyre_status gy_join_address_address(const struct gy_world *world, struct sockaddr_storage *own_p,
-                                    struct gy_error *error)
+gyre_status gy_join_address_find(const struct gy_world *world, struct sockaddr_storage *own_p, struct gy_error *error)
 {
     const struct gy_member *own = &world->members[world->rank];
     const struct gy_address *address = &world->join_address->address;
@@ -145,7 +144,7 @@ gyre_status gy_join_address_open(struct gy_world *world, struct gy_error *error)
     join_address->used = true;
     if (join_address->own.fd >= 0)
         return GYRE_SUCCESS;
-    status = gy_join_address_address(world, &place.address, error);
+    status = gy_join_address_find(world, &place.address, error);
     if (status != GYRE_SUCCESS)
         return status;
     fd = join_address->local_only ? listen_local(&place) : gy_socket_listen(&place);

@@ -41,8 +41,7 @@ void gy_join_address_free(struct gy_join_address *join_address);
 void gy_join_address_abandon(struct gy_join_address *join_address);
 
 /* An address of this process that the others of `world` reach, port 0. */
-gyre_status gy_join_address_address(const struct gy_world *world, struct sockaddr_storage *own_p,
-                                    struct gy_error *error);
+gyre_status gy_join_address_find(const struct gy_world *world, struct sockaddr_storage *own_p, struct gy_error *error);
 /* Opens `own`. Idempotent. */
 gyre_status gy_join_address_open(struct gy_world *world, struct gy_error *error);
 /* For rank 0, whose join address is open: listens at the world's first address from now on, as far as possible. A

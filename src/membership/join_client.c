@@ -44,7 +44,7 @@ struct joiner {
     struct gy_place place, elsewhere; /* where this attempt goes; where the next one shall */
     bool redirected, aside;           /* the next attempt goes elsewhere; this one has */
     struct gy_handshake_io handshake_io;
-    bool greeted; /* the handshake is over */
+    bool handshake_over; /* the handshake is over */
     int errnum;
     enum gy_refusal refusal;
     struct gy_unanswered unanswered;
@@ -236,13 +236,13 @@ static void on_closed(void *user, struct gy_stream *stream, int errnum)
         gy_log(GY_LOG_WARN, "what the world to join said %s", gy_flaw_text(stream->flaw));
 }
 
-static void on_greeted(void *user, struct gy_handshake_io *handshake_io, int errnum)
+static void on_handshake(void *user, struct gy_handshake_io *handshake_io, int errnum)
 {
     struct joiner *joiner = user;
     const struct gy_handshake *handshake = &handshake_io->handshake;
     char text[GY_REFUSAL_TEXT];
 
-    joiner->greeted = true;
+    joiner->handshake_over = true;
     joiner->errnum = errnum;
     joiner->refusal = handshake->state == GY_HANDSHAKE_REFUSED ? handshake->refusal : GY_REFUSAL_NONE;
     if (gy_handshake_io_is_of_another_secret(handshake_io, &joiner->unanswered))
@@ -337,7 +337,7 @@ static void attempt(struct joiner *joiner)
 {
     int fd = gy_socket_connect(&joiner->place);
 
-    joiner->greeted = false;
+    joiner->handshake_over = false;
     joiner->refusal = GY_REFUSAL_NONE;
     if (fd < 0) {
         if (gy_error_is_shortage(errno))
@@ -349,12 +349,12 @@ static void attempt(struct joiner *joiner)
     memset(&joiner->handshake_io, 0, sizeof(joiner->handshake_io));
     gy_handshake_initiate(&joiner->handshake_io.handshake, joiner->identity.key, 0, GY_PURPOSE_JOIN, 1, 0,
                           (enum gy_integrity)joiner->config->integrity);
-    if (!gy_handshake_io_start(&joiner->handshake_io, joiner->poller, fd, true, on_greeted, joiner)) {
+    if (!gy_handshake_io_start(&joiner->handshake_io, joiner->poller, fd, true, on_handshake, joiner)) {
         snprintf(joiner->why, sizeof(joiner->why), "%s", strerror(ENOMEM));
         return;
     }
-    wait_for(joiner, &joiner->greeted);
-    if (!joiner->greeted) {
+    wait_for(joiner, &joiner->handshake_over);
+    if (!joiner->handshake_over) {
         gy_handshake_io_cancel(&joiner->handshake_io);
         snprintf(joiner->why, sizeof(joiner->why), "it does not let anybody in now");
     } else if (joiner->handshake_io.fd >= 0) {

@@ -108,7 +108,7 @@ static gyre_status open_world(struct gy_world *world, struct gy_world **world_p,
     gyre_status status = gy_epoch_prepare(world, error);
 
     if (status == GYRE_SUCCESS && world->listener)
-        status = gy_meet_open_listener(world, error);
+        status = gy_bootstrap_open_listener(world, error);
     if (status == GYRE_SUCCESS)
         *world_p = world;
     else

@@ -2,7 +2,7 @@
  *                         └── refused, late, gone: closed, and one line in the log; at most 8 lines a minute, so that
  *                             unauthenticated peers cannot fill a disk
  *
- * With 64 handshakes in progress (or `most` connections, registrants included), a handshake older than half a second is
+ * With 64 handshakes in progress (or `most` connections, held ones included), a handshake older than half a second is
  * dropped to free a slot. Otherwise new inbound connections wait in the kernel's backlog.
  *
  * `most` is set at bootstrap. There a rank waits for this listener only, sends message 1 as soon as it is connected,
@@ -45,7 +45,7 @@ struct gy_listener {
     struct gy_watch watch, timer_watch;
     struct gy_handshake_io *handshakes; /* newest first */
     int handshake_count;
-    int registrants;              /* counted only if env.most is set */
+    int held; /* connections whose callback has not released them; counted only if env.most is set */
     struct gy_handshake_io *kept; /* handshake done, and no callback for their purpose yet */
     gy_listener_func on[GY_PURPOSES];
     void *user[GY_PURPOSES];
@@ -81,7 +81,7 @@ gyre_status gy_listener_create(int fd, struct gy_listener **listener_p, struct g
 
 static bool oversubscribed(const struct gy_listener *listener)
 {
-    return listener->env.most ? listener->handshake_count + listener->registrants >= listener->env.most
+    return listener->env.most ? listener->handshake_count + listener->held >= listener->env.most
                               : listener->handshake_count >= GY_LISTENER_HANDSHAKES;
 }
 
@@ -137,7 +137,7 @@ static bool may_note(struct gy_listener *listener)
         return listener->notes++ < NOTES;
     }
     if (listener->unnoted)
-        gy_log(GY_LOG_WARN, "%u more visitors like those were turned away", listener->unnoted);
+        gy_log(GY_LOG_WARN, "%u more connections like those were refused", listener->unnoted);
     listener->noted_since = now;
     listener->notes = 1;
     listener->unnoted = 0;
@@ -154,8 +154,8 @@ static void note_gone(struct gy_listener *listener, const struct gy_handshake_io
         gy_log(GY_LOG_DEBUG, "rank %u at %s ended its connection during the handshake", handshake_io->handshake.from,
                handshake_io->from);
     else if (may_note(listener))
-        gy_log(GY_LOG_WARN, "a visitor from %s %s", handshake_io->from,
-               silent ? "went without a word" : "went in the middle of its greeting");
+        gy_log(GY_LOG_WARN, "a connection from %s ended %s", handshake_io->from,
+               silent ? "before it sent anything" : "during its handshake");
 }
 
 static void note_refused(struct gy_listener *listener, const struct gy_handshake_io *handshake_io)
@@ -167,11 +167,11 @@ static void note_refused(struct gy_listener *listener, const struct gy_handshake
         return;
     gy_refusal_print(handshake->refusal, handshake->peer_version, handshake->version, text);
     if (handshake->refusal == GY_REFUSAL_GARBAGE)
-        gy_log(GY_LOG_WARN, "a visitor from %s was refused: %s", handshake_io->from, text);
+        gy_log(GY_LOG_WARN, "a connection from %s was refused: %s", handshake_io->from, text);
     else if (handshake->purpose == GY_PURPOSE_JOIN)
         gy_log(GY_LOG_WARN, "a joining process from %s was refused: %s", handshake_io->from, text);
     else
-        gy_log(GY_LOG_WARN, "a visitor from %s that says it is rank %u was refused: %s", handshake_io->from,
+        gy_log(GY_LOG_WARN, "a connection from %s that says it is rank %u was refused: %s", handshake_io->from,
                handshake->from, text);
 }
 
@@ -203,7 +203,7 @@ static void drop_older_than(struct gy_listener *listener, int64_t age, int64_t u
         if (!is_over(handshake_io, age, unproved))
             continue;
         if (may_note(listener))
-            gy_log(GY_LOG_WARN, "a visitor from %s did not finish its greeting in time", handshake_io->from);
+            gy_log(GY_LOG_WARN, "a connection from %s did not finish its handshake in time", handshake_io->from);
         gy_handshake_io_cancel(handshake_io);
         unlink_handshake(listener, handshake_io);
         forget(handshake_io);
@@ -240,7 +240,7 @@ static void receive(struct gy_listener *listener, struct gy_handshake_io *handsh
     bool refused = handshake->state == GY_HANDSHAKE_REFUSED;
 
     if (!refused && !errnum && fd >= 0 && !listener->on[handshake->purpose]) {
-        listener->registrants += listener->env.most > 0;
+        listener->held += listener->env.most > 0;
         keep(listener, handshake_io);
         return;
     }
@@ -254,12 +254,12 @@ static void receive(struct gy_listener *listener, struct gy_handshake_io *handsh
     if (refused || errnum || fd < 0)
         return;
     if (listener->env.most)
-        listener->registrants++;
+        listener->held++;
     listener->on[handshake->purpose](listener->user[handshake->purpose], (int)handshake->from, fd, &handshake->keys);
 }
 
 /* The callback may close the listener, so afterwards only a copy of the handshake is read. */
-static void on_greeted(void *user, struct gy_handshake_io *handshake_io, int errnum)
+static void on_handshake(void *user, struct gy_handshake_io *handshake_io, int errnum)
 {
     struct gy_handshake handshake = handshake_io->handshake;
 
@@ -268,13 +268,13 @@ static void on_greeted(void *user, struct gy_handshake_io *handshake_io, int err
     gy_handshake_forget(&handshake);
 }
 
-static void greet(struct gy_listener *listener, int fd, const struct sockaddr_storage *from)
+static void begin_handshake(struct gy_listener *listener, int fd, const struct sockaddr_storage *from)
 {
     struct gy_handshake_io *handshake_io;
 
     if (gy_socket_check(fd) != 0) { /* a Unix peer of another user */
         if (may_note(listener))
-            gy_log(GY_LOG_WARN, "a visitor of another user was refused");
+            gy_log(GY_LOG_WARN, "a connection of another user was refused");
         close(fd);
         return;
     }
@@ -290,7 +290,7 @@ static void greet(struct gy_listener *listener, int fd, const struct sockaddr_st
         snprintf(handshake_io->from, sizeof(handshake_io->from), "this host");
     gy_handshake_accept(&handshake_io->handshake, listener->key, listener->env.job, (uint32_t)listener->env.rank,
                         (uint32_t)listener->env.size, listener->env.purposes, listener->env.integrity);
-    if (!gy_handshake_io_start(handshake_io, listener->env.poller, fd, false, on_greeted, listener)) {
+    if (!gy_handshake_io_start(handshake_io, listener->env.poller, fd, false, on_handshake, listener)) {
         forget(handshake_io);
         return;
     }
@@ -334,7 +334,7 @@ static void on_inbound(void *owner, uint32_t events)
             break;
         }
         listener->no_memory_since = 0;
-        greet(listener, fd, &from);
+        begin_handshake(listener, fd, &from);
     }
     gy_poller_change(listener->env.poller, &listener->watch, 0);
     timer_run(listener);
@@ -343,9 +343,9 @@ static void on_inbound(void *owner, uint32_t events)
 /* True if a connection waits in the backlog. accept needs a free descriptor before it looks. */
 static bool is_awaited(const struct gy_listener *listener)
 {
-    struct pollfd inbounds = {.fd = listener->fd, .events = POLLIN};
+    struct pollfd backlog = {.fd = listener->fd, .events = POLLIN};
 
-    return poll(&inbounds, 1, 0) > 0;
+    return poll(&backlog, 1, 0) > 0;
 }
 
 static void on_tick(void *owner, uint32_t events)
@@ -419,7 +419,7 @@ int gy_listener_hold(const struct gy_listener *listener)
 
 void gy_listener_release(struct gy_listener *listener)
 {
-    listener->registrants--;
+    listener->held--;
     gy_poller_change(listener->env.poller, &listener->watch, EPOLLIN);
 }
 

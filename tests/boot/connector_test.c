@@ -67,7 +67,7 @@ static void on_connected(void *user, int rank, int fd, const struct gy_seal_keys
     *outcome = (struct outcome){.over = true, .fd = fd};
 }
 
-static void turn_for(const struct outcome *outcome, int64_t ns)
+static void poll_for(const struct outcome *outcome, int64_t ns)
 {
     for (int64_t limit = gy_now() + ns; !outcome->over && gy_now() < limit;)
         gy_poller_poll(poller, 10 * GY_MILLISECOND);
@@ -84,7 +84,7 @@ static bool close_after(const struct outcome *outcome, int64_t ns)
     }
     if (fd < 0)
         return false;
-    turn_for(outcome, ns);
+    poll_for(outcome, ns);
     close(fd);
     return true;
 }
@@ -113,7 +113,7 @@ static void expect_handshake(struct outcome *outcome)
     cr_assert_eq(gy_listener_create(listen_fd, &listener, &error), GYRE_SUCCESS);
     gy_listener_on(listener, GY_PURPOSE_LINK, let_in, &registrant);
     cr_assert_eq(gy_listener_open(listener, &env, &error), GYRE_SUCCESS);
-    turn_for(outcome, 20 * GY_SECOND);
+    poll_for(outcome, 20 * GY_SECOND);
     cr_assert(outcome->over && outcome->fd >= 0, "%s", strerror(world.connect_errnum));
     for (int64_t limit = gy_now() + 10 * GY_SECOND; registrant < 0 && gy_now() < limit;)
         gy_poller_poll(poller, 10 * GY_MILLISECOND);
@@ -184,7 +184,7 @@ Test(connect, a_full_backlog_is_waited_for)
     fill_backlog(inbounds);
     cr_assert_eq(gy_world_connect(&world, 1, on_connected, &outcome, &error), GYRE_SUCCESS);
     for (int64_t limit = gy_now() + 30 * GY_SECOND; world.counters.sockets_opened <= ATTEMPTS && gy_now() < limit;)
-        turn_for(&outcome, 100 * GY_MILLISECOND);
+        poll_for(&outcome, 100 * GY_MILLISECOND);
     cr_assert(asked && !outcome.over && world.counters.sockets_opened > ATTEMPTS, "after %lu sockets: %s",
               (unsigned long)world.counters.sockets_opened, strerror(world.connect_errnum));
     for (int i = 0; i < 3; i++)
@@ -209,7 +209,7 @@ Test(connect, a_host_that_does_not_answer_is_given_up)
     struct outcome outcome = {.fd = -1};
 
     connect_to_none(&outcome);
-    turn_for(&outcome, 40 * GY_SECOND);
+    poll_for(&outcome, 40 * GY_SECOND);
     cr_assert(outcome.over && outcome.fd < 0);
     cr_assert_eq(world.connect_errnum, ETIMEDOUT);
     cr_assert_eq(world.counters.sockets_opened, ATTEMPTS);
@@ -226,6 +226,6 @@ Test(connect, a_connector_ends_while_its_host_is_probed)
     cr_assert(asked && !outcome.over);
     gy_world_cancel_connectors(&world, &outcome);
     cr_assert_null(world.connectors);
-    turn_for(&outcome, 2 * GY_SECOND);
+    poll_for(&outcome, 2 * GY_SECOND);
     cr_assert_not(outcome.over);
 }

@@ -63,7 +63,7 @@ static int visit(void)
 }
 
 /* True if `done` returns true before so long has passed. */
-static bool turn_until(const bool *done, int64_t ns)
+static bool poll_until(const bool *done, int64_t ns)
 {
     for (int64_t limit = gy_now() + ns; !*done && gy_now() < limit;)
         gy_poller_poll(poller, 50 * GY_MILLISECOND);
@@ -99,11 +99,11 @@ Test(listener, who_was_away_listens_first, .timeout = 30)
     cr_assert_eq(send(inbound, handshake.out, GY_HANDSHAKE_BYTES_1, MSG_NOSIGNAL), GY_HANDSHAKE_BYTES_1);
     usleep(400000);
     gy_poller_poll(poller, 0);
-    turn_until(&never, 50 * GY_MILLISECOND);
+    poll_until(&never, 50 * GY_MILLISECOND);
     cr_assert_eq(recv(inbound, second, sizeof(second), MSG_WAITALL), (ssize_t)sizeof(second));
     gy_handshake_feed(&handshake, second, sizeof(second));
     cr_assert_eq(send(inbound, handshake.out, GY_HANDSHAKE_BYTES_3, MSG_NOSIGNAL), GY_HANDSHAKE_BYTES_3);
-    cr_assert(turn_until(&in, 10 * GY_SECOND));
+    cr_assert(poll_until(&in, 10 * GY_SECOND));
     close(inbound);
     close(other);
     gy_listener_free(listener);
@@ -144,7 +144,7 @@ static void count_warning(void *user, enum gyre_log_level level, const char *lin
 static void never_done(void *user, struct gy_handshake_io *handshake_io, int errnum)
 {
     (void)user, (void)handshake_io, (void)errnum;
-    cr_assert_fail("a greeting that was cancelled is over");
+    cr_assert_fail("a handshake that was cancelled is over");
 }
 
 /* Connects, and gives up before the connection is looked at for the first time. */
@@ -208,7 +208,7 @@ static bool attempt(int listen_fd, bool reads, struct gy_unanswered *unanswered)
     if (reads)
         cr_assert_eq(recv(accepted, first, sizeof(first), MSG_WAITALL), (ssize_t)sizeof(first));
     close(accepted);
-    cr_assert(turn_until(&over, 10 * GY_SECOND));
+    cr_assert(poll_until(&over, 10 * GY_SECOND));
     return gy_handshake_io_is_of_another_secret(&handshake_io, unanswered);
 }
 
@@ -259,11 +259,11 @@ static void count_starved(void *user, int errnum)
     ++*(int *)user;
 }
 
-static void turn_for(int64_t ns)
+static void poll_for(int64_t ns)
 {
     bool never = false;
 
-    turn_until(&never, ns);
+    poll_until(&never, ns);
 }
 
 static bool has_come(const struct gy_listener *listener, int count)
@@ -285,21 +285,21 @@ Test(listener, old_shortages_are_forgotten, .timeout = 60)
     leave_descriptors(1); /* for the first, and none to look whether there is a second */
     cr_assert(kept >= 0 && has_come(listener, 1));
     close(first);
-    turn_for(1500 * GY_MILLISECOND);
+    poll_for(1500 * GY_MILLISECOND);
     leave_descriptors(-1);
     int second = visit();
     leave_descriptors(0);
-    turn_for(500 * GY_MILLISECOND);
+    poll_for(500 * GY_MILLISECOND);
     cr_assert_eq(starved, 0, "it has been short for half a second");
     leave_descriptors(-1);
     int registrant = accept(kept, NULL, NULL);
     cr_assert(registrant >= 0);
-    turn_for(1500 * GY_MILLISECOND);
+    poll_for(1500 * GY_MILLISECOND);
     int third = visit();
     leave_descriptors(0);
-    turn_for(500 * GY_MILLISECOND);
+    poll_for(500 * GY_MILLISECOND);
     cr_assert_eq(starved, 0, "it has been short for half a second again");
-    turn_for(1500 * GY_MILLISECOND);
+    poll_for(1500 * GY_MILLISECOND);
     cr_assert_gt(starved, 0, "two seconds are no moment");
     leave_descriptors(-1);
     cr_assert(has_come(listener, 1));

@@ -19,7 +19,7 @@ static void live_deaf(struct rank *rank, struct gy_poller *poller, struct gy_ove
     if (rank->rank == 0)
         CHECK(gy_overlay_send(overlay, 1, message, sizeof(message)), "rank 0 is not connected to rank 1");
     while (gy_now() < until && (rank->status == GYRE_SUCCESS || gy_overlay_failure(overlay, 1)->status == GYRE_SUCCESS))
-        ranks_turn(rank, poller, overlay);
+        ranks_poll(rank, poller, overlay);
     for (int i = 0; i < rank->size; i++)
         rank->found[i] = gy_overlay_failure(overlay, i)->status;
     rank->found[7] = gy_overlay_deaf(overlay) != NULL;
@@ -57,7 +57,7 @@ static void live_reconnect(struct rank *rank, struct gy_poller *poller, struct g
     }
     while (gy_now() < until || (gy_now() < until + 20 * GY_SECOND && !gy_overlay_reach(overlay, other))) {
         gy_overlay_reach(overlay, other);
-        ranks_turn(rank, poller, overlay);
+        ranks_poll(rank, poller, overlay);
     }
     rank->found[0] = gy_overlay_reach(overlay, other);
     rank->found[1] = gy_overlay_failure(overlay, other)->status;
@@ -98,11 +98,11 @@ static void live_parted(struct rank *rank, struct gy_poller *poller, struct gy_o
     }
     ranks_reach(rank, poller, overlay, STAGE_TOLD);
     for (until = gy_now() + 2 * GY_SECOND; later && rank->rank == 0 && gy_now() < until;)
-        ranks_turn(rank, poller, overlay);
+        ranks_poll(rank, poller, overlay);
     if (lost)
         gy_neighbour_end(lost, ETIMEDOUT);
     for (until = gy_now() + (later ? 4 : 2) * GY_SECOND; gy_now() < until;)
-        ranks_turn(rank, poller, overlay);
+        ranks_poll(rank, poller, overlay);
     rank->found[0] = gy_overlay_failure(overlay, 0)->status;
     rank->found[1] = gy_overlay_failure(overlay, 1)->status;
     if (kept >= 0)
@@ -140,7 +140,7 @@ static void live_unheard(struct rank *rank, struct gy_poller *poller, struct gy_
     if (rank->rank == 0)
         return;
     while (!gy_overlay_has_left(overlay, 0))
-        ranks_turn(rank, poller, overlay);
+        ranks_poll(rank, poller, overlay);
     atomic_store(&rank->stage, STAGE_TOLD);
     for (int i = 1; i < rank->size; i++)
         while (atomic_load(&ranks[i].stage) < STAGE_TOLD)
@@ -150,19 +150,19 @@ static void live_unheard(struct rank *rank, struct gy_poller *poller, struct gy_
     while (atomic_load(&ranks[2].stage) < STAGE_ENDED)
         usleep(1000);
     for (until = gy_now() + GY_SECOND / 2; gy_now() < until;
-         computes ? (void)usleep(1000) : ranks_turn(rank, poller, overlay))
+         computes ? (void)usleep(1000) : ranks_poll(rank, poller, overlay))
         if (rank->rank == 7)
             gy_overlay_connect_on_demand(overlay, 2);
     until = gy_now() + 20 * GY_SECOND;
     while (rank->status == GYRE_SUCCESS && !gy_overlay_has_left(overlay, 2) && gy_now() < until)
-        ranks_turn(rank, poller, overlay);
+        ranks_poll(rank, poller, overlay);
     rank->found[0] = gy_overlay_has_left(overlay, 2);
     for (until = gy_now() + 20 * GY_SECOND; !gy_overlay_calm(overlay) && gy_now() < until;)
-        ranks_turn(rank, poller, overlay);
+        ranks_poll(rank, poller, overlay);
     rank->found[1] = gy_overlay_calm(overlay);
     atomic_store(&rank->stage, STAGE_ASKED);
     while (atomic_load(&ranks[7].stage) < STAGE_ASKED) /* so long there is a rank that can be asked */
-        ranks_turn(rank, poller, overlay);
+        ranks_poll(rank, poller, overlay);
 }
 
 static void unheard(void)
@@ -194,14 +194,14 @@ static void live_witness(struct rank *rank, struct gy_poller *poller, struct gy_
 
     ranks_reach(rank, poller, overlay, STAGE_READY);
     while (rank->rank != 0 && !gy_overlay_has_left(overlay, 0))
-        ranks_turn(rank, poller, overlay);
+        ranks_poll(rank, poller, overlay);
     atomic_store(&rank->stage, STAGE_TOLD);
     for (int i = 1; i < rank->size && rank->rank != 0; i++)
         await_stage(&ranks[i], STAGE_TOLD);
     if (rank->rank == 0 || rank->rank == 2)
         return;
     await_stage(&ranks[2], STAGE_ENDED);
-    for (until = gy_now() + GY_SECOND / 5; rank->rank == 7 && gy_now() < until; ranks_turn(rank, poller, overlay))
+    for (until = gy_now() + GY_SECOND / 5; rank->rank == 7 && gy_now() < until; ranks_poll(rank, poller, overlay))
         gy_overlay_connect_on_demand(overlay, 2);
     atomic_store(&rank->stage, STAGE_ASKED);
     await_stage(&ranks[7], STAGE_ASKED);
@@ -210,16 +210,16 @@ static void live_witness(struct rank *rank, struct gy_poller *poller, struct gy_
     if (rank->rank > 2 && rank->rank < 7)
         return;
     for (until = gy_now() + 20 * GY_SECOND; rank->rank == 7 && atomic_load(&ranks[4].stage) < STAGE_ENDED;)
-        ranks_turn(rank, poller, overlay);
+        ranks_poll(rank, poller, overlay);
     await_stage(&ranks[4], STAGE_ENDED);
     if (rank->rank == 7)
         for (int64_t later = gy_now() + GY_SECOND / 5; rank->status == GYRE_SUCCESS && gy_now() < later;)
-            ranks_turn(rank, poller, overlay);
+            ranks_poll(rank, poller, overlay);
     rank->found[0] = rank->status;
     while (rank->status == GYRE_SUCCESS && gy_now() < until) {
         if (rank->rank == 7)
             gy_overlay_connect_on_demand(overlay, 4);
-        ranks_turn(rank, poller, overlay);
+        ranks_poll(rank, poller, overlay);
     }
 }
 

@@ -201,7 +201,7 @@ static void live_claimed(struct rank *rank, struct gy_poller *poller, struct gy_
     if (rank->rank == 0)
         gy_overlay_report(overlay, GYRE_MISMATCH, 2, "rank 2 called one thing, rank 0 another");
     while (rank->status == GYRE_SUCCESS && gy_now() < until)
-        ranks_turn(rank, poller, overlay);
+        ranks_poll(rank, poller, overlay);
 }
 
 static void noticed(bool claimed)

@@ -223,7 +223,7 @@ void ranks_expect(const struct rank *ranks, int count, gyre_status status, const
     printf("ok: %d ranks say: %s\n", count, said);
 }
 
-void ranks_turn(struct rank *rank, struct gy_poller *poller, struct gy_overlay *overlay)
+void ranks_poll(struct rank *rank, struct gy_poller *poller, struct gy_overlay *overlay)
 {
     rank->status = gy_overlay_check(overlay, &rank->error);
     gy_poller_poll(poller, GY_MILLISECOND);
@@ -236,7 +236,7 @@ void ranks_reach(struct rank *rank, struct gy_poller *poller, struct gy_overlay 
     atomic_store(&rank->stage, (int)stage);
     for (int i = 0; i < rank->size; i++)
         while (atomic_load(&ranks[i].stage) < (int)stage)
-            ranks_turn(rank, poller, overlay);
+            ranks_poll(rank, poller, overlay);
 }
 
 /* Below the range from which the kernel takes ports for listeners and initiators, of which there are hundreds

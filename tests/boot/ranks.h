@@ -92,7 +92,7 @@ void ranks_run(struct rank *ranks, int count);
 void ranks_expect(const struct rank *ranks, int count, gyre_status status, const char *words);
 /* For bodies: one turn of the overlay, that tells the rank; and turns until all are as far as `stage`, as this one is
  * now. */
-void ranks_turn(struct rank *rank, struct gy_poller *poller, struct gy_overlay *overlay);
+void ranks_poll(struct rank *rank, struct gy_poller *poller, struct gy_overlay *overlay);
 void ranks_reach(struct rank *rank, struct gy_poller *poller, struct gy_overlay *overlay, enum stage stage);
 /* "tcp://127.0.0.1:PORT" with a free port; "file:///tmp/…" with the name of no file. */
 void ranks_address_tcp(char address_p[96]);

@@ -40,7 +40,7 @@ static void open_join_address(void)
     check(join_address.own.fd >= 0);
 }
 
-static void on_greeted(void *user, struct gy_handshake_io *handshake_io, int errnum)
+static void on_handshake(void *user, struct gy_handshake_io *handshake_io, int errnum)
 {
     (void)user;
     check(errnum == 0 && handshake_io->fd >= 0);
@@ -99,7 +99,7 @@ static void hello(const uint8_t *data, size_t size, bool host)
     check(fd >= 0);
     gy_handshake_initiate(&handshake_io.handshake, join_address.key, 0, GY_PURPOSE_JOIN, 1, 0, GY_INTEGRITY_OFF);
     greeted = false;
-    check(gy_handshake_io_start(&handshake_io, world.poller, fd, true, on_greeted, NULL));
+    check(gy_handshake_io_start(&handshake_io, world.poller, fd, true, on_handshake, NULL));
     while (!greeted)
         gy_poller_poll(world.poller, 1000000);
     check(gy_stream_open(&stream, world.poller, handshake_io.fd, &handshake_io.handshake.keys, 8 + GY_BOOTSTRAP_TEXT,

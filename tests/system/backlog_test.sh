@@ -12,5 +12,5 @@ ip link set lo up
 [ -w /proc/sys/net/core/somaxconn ] && echo 1 >/proc/sys/net/core/somaxconn || skip "this kernel has one backlog for all"
 dropped() { awk '/^TcpExt/ && !n {for (i = 1; i <= NF; i++) if ($i == "ListenOverflows") n = i; next} /^TcpExt/ {print $n}' /proc/net/netstat; }
 env -u GYRE_TEST_OWN_NAMESPACE GYRE_TRANSPORT=tcp GYRE_PEER_TIMEOUT=1 GYRE_LOG=error "$1" -n 8 "$2" 10000
-echo "visitors whom the kernel had no room for: $(dropped)"
+echo "connections that the kernel had no room for: $(dropped)"
 [ "$(dropped)" -ge 10 ]

@@ -45,7 +45,7 @@ static void on_line(void *user, gyre_log_level level, const char *line)
 {
     (void)user;
     (void)level;
-    bool about = strstr(line, "visitor") != NULL;
+    bool about = strstr(line, "a connection ") || strstr(line, "more connections ");
     atomic_fetch_add(about ? &board->rank[own_rank].lines : &board->rank[own_rank].others, 1);
     if (!about || getenv("GYRE_TEST_VERBOSE"))
         fprintf(stderr, "rank %d logs: %s\n", own_rank, line);
@@ -237,7 +237,7 @@ static void replayed(int rank)
     say(fd, first, sizeof(first));
     CHECK(hear(fd, second, sizeof(second)) == sizeof(second));
     say(fd, third, sizeof(third));
-    expect_end(fd, "a recorded greeting");
+    expect_end(fd, "a recorded handshake");
 }
 
 /* The listener's own proof, said back to it as ours. */
@@ -251,7 +251,7 @@ static void reflected(int rank)
     CHECK(hear(fd, second, sizeof(second)) == sizeof(second));
     memcpy(third + 4, second + sizeof(second) - 32, 32);
     say(fd, third, sizeof(third));
-    expect_end(fd, "a reflected greeting");
+    expect_end(fd, "a reflected handshake");
 }
 
 static const struct {
@@ -260,15 +260,15 @@ static const struct {
     int lines;
 } strangers[] = {
     {"a port scan", scan, 1},
-    {"half a greeting", half, 1},
+    {"half a handshake", half, 1},
     {"silence", silence, 1},
     {"garbage", garbage, 1},
     {"a megabyte", huge, 1},
     {"a wrong key", wrong_key, 1},
     {"a wrong job", wrong_job, 1},
     {"another rank", misled, 1},
-    {"a recorded greeting", replayed, 1},
-    {"a reflected greeting", reflected, 1},
+    {"a recorded handshake", replayed, 1},
+    {"a reflected handshake", reflected, 1},
 };
 
 /* One listener gets half of them, another the rest: the lines of a minute are counted. */

@@ -40,7 +40,7 @@ void conformance_stop(struct rank *rank)
         int reach = gy_config_rails(&rank->config) - 1;
         for (int i = 0; i < rank->pairs; i++)
             while (!frames[i][reach].done && gy_now() < deadline)
-                rank_turn(rank, false);
+                rank_progress(rank, false);
         bool rings = strcmp(rank->ops->name, "shm") == 0;
         do /* it waits for a fifth of a second; a peer without a core for that long does not empty its ring */
             rank->ops->stop(rank->instance);
@@ -54,7 +54,7 @@ void conformance_stop(struct rank *rank)
         while (rank_pair(rank, 0)->arrived < FRAMES) {
             CHECK(!rank_pair(rank, 0)->broken, "%d of %d frames: %s", (int)rank_pair(rank, 0)->arrived, FRAMES,
                   rank_pair(rank, 0)->link->error.text);
-            rank_turn(rank, false);
+            rank_progress(rank, false);
         }
     }
     rank_barrier(rank);
@@ -126,11 +126,11 @@ void conformance_broken(struct rank *rank)
     } else {
         struct rank_pair *pair = rank_pair(rank, last);
         while (!pair->broken)
-            rank_turn(rank, true);
+            rank_progress(rank, true);
         CHECK(pair->broken_status == GYRE_PEER_UNREACHABLE, "status %d", pair->broken_status);
         conformance_exchange(rank, 100, conformance_small, 500, true);
         for (int i = 0; i < 100; i++)
-            rank_turn(rank, false);
+            rank_progress(rank, false);
         CHECK(pair->broken == 1, "told %d times", (int)pair->broken);
     }
     rank_barrier(rank);
@@ -171,7 +171,7 @@ void conformance_rubbish(struct rank *rank)
     if (rank->rank == 0) {
         struct rank_pair *pair = rank_pair(rank, last);
         while (!pair->broken)
-            rank_turn(rank, false);
+            rank_progress(rank, false);
         CHECK(pair->broken_status == GYRE_PROTOCOL && pair->broken == 1, "status %d", pair->broken_status);
     }
     conformance_exchange(rank, 100, conformance_mixed, 300000, true);

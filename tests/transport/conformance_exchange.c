@@ -58,7 +58,7 @@ void conformance_exchange(struct rank *rank, uint64_t count, uint32_t (*size)(ui
             if (!rank->pair[i].broken)
                 open = feed(rank, &rank->pair[i], &streams[i], pool, size, most) || open;
         if (open)
-            rank_turn(rank, sleep);
+            rank_progress(rank, sleep);
     }
     for (int i = 0; i < rank->pairs; i++) {
         if (rank->announces)

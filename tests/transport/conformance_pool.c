@@ -25,8 +25,8 @@ static bool uses_pool(struct rank *rank)
 static void prefer(struct tcp_link *link)
 {
     for (unsigned sort = 0; sort < GY_TCP_SORTS; sort++) {
-        link->past.sort[sort].pays = true;
-        link->past.sort[sort].theirs[0] = 0;
+        link->policy.sort[sort].pays = true;
+        link->policy.sort[sort].theirs[0] = 0;
     }
 }
 
@@ -47,7 +47,7 @@ static void say_taken(struct rank *rank)
     }
     for (int i = 0; i < rank->pairs; i++)
         while (!grants[i].done || rank->pair[i].grants < said)
-            rank_turn(rank, false);
+            rank_progress(rank, false);
 }
 
 /* Both ends count the bytes of the stream alike, and what has been read is free. */
@@ -57,13 +57,13 @@ static void check_taken(struct rank *rank)
     int used = 0;
     for (int i = 0; i < rank->pairs; i++) {
         const struct tcp_link *link = link_to(rank, i);
-        CHECK(link->past.taken == SIZE_MAX - link->out.left - GY_FRAME_BYTES, "rank %d has read %llu bytes of %llu",
-              link->base.peer, (unsigned long long)link->past.taken,
+        CHECK(link->policy.taken == SIZE_MAX - link->out.left - GY_FRAME_BYTES, "rank %d has read %llu bytes of %llu",
+              link->base.peer, (unsigned long long)link->policy.taken,
               (unsigned long long)(SIZE_MAX - link->out.left - GY_FRAME_BYTES));
     }
     for (int i = 0; i < GY_TCP_SLOTS; i++) {
         used += pool->slot[i].link != NULL;
-        CHECK(!pool->slot[i].link || pool->slot[i].until <= pool->slot[i].link->past.taken, "slot %d", i);
+        CHECK(!pool->slot[i].link || pool->slot[i].until <= pool->slot[i].link->policy.taken, "slot %d", i);
     }
     CHECK(pool->memory && !pool->refused && used > 0, "no payload went through the pool");
 }
@@ -83,7 +83,8 @@ void conformance_pool(struct rank *rank)
             say_taken(rank);
             check_taken(rank);
             for (int i = 0; i < rank->pairs; i++)
-                CHECK(round > 0 || link_to(rank, i)->past.sort[3].sends[1].count == 0, "the first use of pages counts");
+                CHECK(round > 0 || link_to(rank, i)->policy.sort[3].sends[1].count == 0,
+                      "the first use of pages counts");
         }
         rank_barrier(rank);
     }
@@ -105,13 +106,13 @@ void conformance_pool_under_way(struct rank *rank)
         payload[k % AT_ONCE] = k < AT_ONCE ? malloc(LONG) : payload[k % AT_ONCE];
         CHECK(payload[k % AT_ONCE], "no memory");
         while (k >= AT_ONCE && !frames[k - AT_ONCE].done)
-            rank_turn(rank, false);
+            rank_progress(rank, false);
         rank_frame(rank, pair->peer, &frames[k], ++pair->posted, payload[k % AT_ONCE], LONG);
         prefer(link_to(rank, 0));
         rank->ops->post(pair->link, &frames[k]);
     }
     while (rank->rank == 0 ? !frames[FRAMES - 1].done : rank->rank == 1 && pair->arrived < last) {
-        rank_turn(rank, false);
+        rank_progress(rank, false);
         if (rank->rank == 0 || grant.queued || pair->link->inbound.got + pair->arrived * LONG == said)
             continue;
         said = pair->link->inbound.got + pair->arrived * LONG;
@@ -146,7 +147,7 @@ void conformance_pool_short(struct rank *rank)
         uint32_t less = (uint32_t)sent * 2654435761u >> 5, bytes = GY_TCP_EAGER;
         if (sent % 3 == 0)
             bytes -= less % (GY_TCP_EAGER - GY_TCP_ZERO_COPY_LEAST + 1);
-        rank_turn(rank, false);
+        rank_progress(rank, false);
         rank_frame(rank, pair->peer, &frame, pair->posted + 1, payload, bytes);
         frame.header.flags = GY_FRAME_EAGER;
         prefer(link);
@@ -156,18 +157,18 @@ void conformance_pool_short(struct rank *rank)
         pair->posted++;
         sent++;
         past += (link->kept.header.flags & GY_FRAME_NT) != 0;
-        left += link->past.frame != NULL;
+        left += link->policy.frame != NULL;
     }
     while (uses_pool(rank) && rank->rank == 1 && pair->arrived < last) {
-        rank_turn(rank, false);
+        rank_progress(rank, false);
         if (pair->arrived == said || back.queued)
             continue;
         said = pair->arrived;
         rank_frame(rank, pair->peer, &back, ++pair->posted, NULL, 0);
         rank->ops->post(pair->link, &back);
     }
-    while (uses_pool(rank) && rank->rank == 0 && link->past.taken < gy_tcp_position(&link->out))
-        rank_turn(rank, false);
+    while (uses_pool(rank) && rank->rank == 0 && link->policy.taken < gy_tcp_position(&link->out))
+        rank_progress(rank, false);
     CHECK(!uses_pool(rank) || rank->rank > 0 || (past > FRAMES / 4 && left > 0), "%d past the caches, %d in parts",
           past, left);
     rank_barrier(rank);
@@ -206,11 +207,11 @@ void conformance_pool_of_others(struct rank *rank)
     while (rank->rank == 0 && !soon[FRAMES - 1].done)
         rank->ops->progress(pairs[1].link);
     while (rank->rank == 2 && pairs[0].arrived < before + FRAMES)
-        rank_turn(rank, false);
+        rank_progress(rank, false);
     CHECK(rank->rank > 0 || !link_to(rank, 0)->tcp->pool.refused, "no pages");
     rank_barrier(rank);
     while (rank->rank == 0 ? !late[FRAMES - 1].done : rank->rank == 1 && pairs[0].arrived < before + FRAMES)
-        rank_turn(rank, false);
+        rank_progress(rank, false);
     rank_barrier(rank);
     for (int k = 0; rank->rank == 0 && k < 2 * FRAMES; k++)
         free(payload[k]);

@@ -42,7 +42,7 @@ void conformance_overtake(struct rank *rank)
     }
     rank_barrier(rank);
     while (rank->rank == 0 ? !frames[COUNT - 1].done : pair->arrived < COUNT + 1)
-        rank_turn(rank, true);
+        rank_progress(rank, true);
     CHECK(rank->rank == 0 || pair->grants == 2, "%d grants", (int)pair->grants);
     CHECK(rank->rank == 0 || pair->before_grant < COUNT, "behind %d payloads", (int)pair->before_grant);
     rank_barrier(rank);
@@ -89,7 +89,7 @@ void conformance_sleeper(struct rank *rank)
         rank_barrier(rank);
     }
     while (rank->rank == 0 ? !many[MANY - 1].done : rank->pair[0].arrived < MANY + 1)
-        rank_turn(rank, true);
+        rank_progress(rank, true);
     rank_barrier(rank);
 }
 
@@ -371,7 +371,7 @@ void conformance_short(struct rank *rank)
     rank_link(rank);
     conformance_exchange(rank, 1, conformance_small, 500, false);
     while (!rails_are_there(rank))
-        rank_turn(rank, true);
+        rank_progress(rank, true);
     struct rank_pair *pair = &rank->pair[0];
     for (int i = 0; i < gy_config_rails(&rank->config); i++) {
         int fd = ((struct tcp_link *)pair->link)->rail[i].watch.fd, which = rank->rank == 0 ? SO_SNDBUF : SO_RCVBUF;
@@ -380,7 +380,7 @@ void conformance_short(struct rank *rank)
     rank->linger_ns = 20000; /* so that the socket fills */
     while (rank->rank == 0 && kept < KEPT) {
         if (pair->link->first) { /* the socket is full, and progress says when it is not */
-            rank_turn(rank, true);
+            rank_progress(rank, true);
             continue;
         }
         uint64_t number = pair->posted + 1;
@@ -406,7 +406,7 @@ void conformance_short(struct rank *rank)
             CHECK(pair->link->first == pair->link->kept, "a grant stands in a frame that was begun");
     }
     while (rank->rank == 0 ? !last.done : pair->grants == 0 || pair->arrived == pair->before_grant)
-        rank_turn(rank, true);
+        rank_progress(rank, true);
     CHECK(!pair->link->kept, "it has left");
     rank_barrier(rank);
 }
@@ -431,7 +431,7 @@ void conformance_unreadable(struct rank *rank)
     }
     bool told = rank->rank == 0 || gy_config_rails(&rank->config) == 1;
     for (int64_t start = gy_now(); told && !pair->broken && gy_now() - start < 20 * GY_SECOND;)
-        rank_turn(rank, rank->rank == 1);
+        rank_progress(rank, rank->rank == 1);
     CHECK(!told || (pair->broken == 1 && !frame.done), "waits for ever");
     CHECK(!told || pair->broken_status == (rank->rank == 0 ? GYRE_SYSTEM : GYRE_PEER_UNREACHABLE), "status %d: %s",
           pair->broken_status, pair->link->error.text);

@@ -99,9 +99,9 @@ static void body_wake(struct rank *rank)
         }
         for (int i = 0; i < rank->pairs && rank->rank == 1; i++)
             while (!frames[i].done)
-                rank_turn(rank, false);
+                rank_progress(rank, false);
         while (rank->rank != 1 && rank_pair(rank, 1)->arrived < number)
-            rank_turn(rank, true);
+            rank_progress(rank, true);
         rank_barrier(rank);
     }
 }

@@ -65,8 +65,8 @@ static int of(int frames)
 static void paces(int send_plain, int send_past, unsigned read_plain, unsigned read_past)
 {
     for (unsigned i = 0; i < GY_TCP_FIGURES; i++) {
-        gy_tcp_zero_copy_timed(&link_.past.sort[tried_sort].sends[0], LONG, LONG, (int64_t)send_plain * LONG / 1024);
-        gy_tcp_zero_copy_timed(&link_.past.sort[tried_sort].sends[1], LONG, LONG, (int64_t)send_past * LONG / 1024);
+        gy_tcp_zero_copy_timed(&link_.policy.sort[tried_sort].sends[0], LONG, LONG, (int64_t)send_plain * LONG / 1024);
+        gy_tcp_zero_copy_timed(&link_.policy.sort[tried_sort].sends[1], LONG, LONG, (int64_t)send_past * LONG / 1024);
     }
     struct gy_frame back = {.kind = GY_FRAME_CREDIT,
                             .flags = (uint8_t)(tried_sort << GY_FRAME_SORT),
@@ -121,10 +121,10 @@ Test(pool, a_lost_core_counts_for_nothing)
     of(FIRST);
     paces(500, 200, 100, 200);
     for (int lost = 0; lost < 2; lost++) {
-        gy_tcp_zero_copy_timed(&link_.past.sort[tried_sort].sends[1], LONG, LONG, 1000000000);
+        gy_tcp_zero_copy_timed(&link_.policy.sort[tried_sort].sends[1], LONG, LONG, 1000000000);
         cr_assert_eq(of(64), 64);
     }
-    gy_tcp_zero_copy_timed(&link_.past.sort[tried_sort].sends[1], LONG, LONG, 1000000000);
+    gy_tcp_zero_copy_timed(&link_.policy.sort[tried_sort].sends[1], LONG, LONG, 1000000000);
     cr_assert_eq(of(64), 0, "so often is no accident");
 }
 
@@ -134,14 +134,14 @@ Test(pool, the_mean_counts_where_calls_differ)
     of(FIRST);
     paces(300, 250, 100, 150);
     for (int i = 0; i < 4; i++) {
-        gy_tcp_zero_copy_timed(&link_.past.sort[tried_sort].sends[0], LONG, LONG, 200 * (int64_t)LONG / 1024);
-        gy_tcp_zero_copy_timed(&link_.past.sort[tried_sort].sends[0], LONG, LONG, 500 * (int64_t)LONG / 1024);
+        gy_tcp_zero_copy_timed(&link_.policy.sort[tried_sort].sends[0], LONG, LONG, 200 * (int64_t)LONG / 1024);
+        gy_tcp_zero_copy_timed(&link_.policy.sort[tried_sort].sends[0], LONG, LONG, 500 * (int64_t)LONG / 1024);
     }
     cr_assert_eq(of(64), 0, "300 and 100 beside 250 and 150");
     for (int i = 0; i < 4; i++) {
-        gy_tcp_zero_copy_timed(&link_.past.sort[tried_sort].sends[0], LONG, LONG, 200 * (int64_t)LONG / 1024);
+        gy_tcp_zero_copy_timed(&link_.policy.sort[tried_sort].sends[0], LONG, LONG, 200 * (int64_t)LONG / 1024);
         for (int k = 0; k < 2; k++)
-            gy_tcp_zero_copy_timed(&link_.past.sort[tried_sort].sends[0], LONG, LONG, 600 * (int64_t)LONG / 1024);
+            gy_tcp_zero_copy_timed(&link_.policy.sort[tried_sort].sends[0], LONG, LONG, 600 * (int64_t)LONG / 1024);
     }
     cr_assert_eq(of(64), 64, "466 and 100");
 }
@@ -169,7 +169,7 @@ Test(pool, a_lucky_beginning_does_not_last)
         struct gy_frame header = {.kind = GY_FRAME_DATA, .bytes = LONG};
         gy_tcp_zero_copy_mark(&link_, &header);
         cr_assert(header.flags & GY_FRAME_TIMED);
-        gy_tcp_zero_copy_timed(&link_.past.sort[3].sends[0], LONG, LONG, 500 * (int64_t)LONG / 1024);
+        gy_tcp_zero_copy_timed(&link_.policy.sort[3].sends[0], LONG, LONG, 500 * (int64_t)LONG / 1024);
     }
     cr_assert_eq(of(32), 32);
 }
@@ -226,8 +226,8 @@ Test(pool, frames_say_what_was_read_and_what_it_took)
     struct gy_frame back = {.kind = GY_FRAME_CREDIT}, came = {.kind = GY_FRAME_DATA, .bytes = LONG / 4};
     begin();
     for (int i = 0; i < 2; i++) {
-        gy_tcp_zero_copy_timed(&link_.past.sort[2].reads[0], LONG, LONG, 90 * (int64_t)LONG / 1024);
-        gy_tcp_zero_copy_timed(&link_.past.sort[2].reads[1], LONG, LONG, 150 * (int64_t)LONG / 1024);
+        gy_tcp_zero_copy_timed(&link_.policy.sort[2].reads[0], LONG, LONG, 90 * (int64_t)LONG / 1024);
+        gy_tcp_zero_copy_timed(&link_.policy.sort[2].reads[1], LONG, LONG, 150 * (int64_t)LONG / 1024);
     }
     gy_tcp_zero_copy_begin(&link_, &came);
     link_.in.left -= 12345;
@@ -237,14 +237,14 @@ Test(pool, frames_say_what_was_read_and_what_it_took)
     cr_assert_eq(back.pace[1], 150);
     cr_assert_eq(back.flags, 2 << GY_FRAME_SORT);
     gy_tcp_zero_copy_heard(&link_, &back);
-    cr_assert_eq(link_.past.sort[2].theirs[0], 90);
-    cr_assert_eq(link_.past.sort[2].theirs[1], 150);
-    cr_assert_eq(link_.past.sort[3].theirs[0], 0);
-    cr_assert_eq(link_.past.taken, 12345);
+    cr_assert_eq(link_.policy.sort[2].theirs[0], 90);
+    cr_assert_eq(link_.policy.sort[2].theirs[1], 150);
+    cr_assert_eq(link_.policy.sort[3].theirs[0], 0);
+    cr_assert_eq(link_.policy.taken, 12345);
     cr_assert_eq(back.flags, 0, "the layer above sees nothing of it");
     back.taken = 12000;
     gy_tcp_zero_copy_heard(&link_, &back);
-    cr_assert_eq(link_.past.taken, 12345, "what has been overtaken says less");
+    cr_assert_eq(link_.policy.taken, 12345, "what has been overtaken says less");
     came.bytes = 100;
     gy_tcp_zero_copy_begin(&link_, &came);
     gy_tcp_zero_copy_mark(&link_, &back);
@@ -256,13 +256,13 @@ Test(pool, eager_frames_are_timed_in_the_read_ahead)
 {
     struct gy_frame first = {.kind = GY_FRAME_DATA, .bytes = 64 << 10, .flags = GY_FRAME_EAGER | GY_FRAME_TIMED},
                     next = first, other = {.kind = GY_FRAME_DATA, .bytes = 100};
-    const struct tcp_sort *sort = &link_.past.sort[2];
+    const struct tcp_sort *sort = &link_.policy.sort[2];
     begin();
     next.flags |= GY_FRAME_NT;
     gy_tcp_zero_copy_heard(&link_, &first);
     gy_tcp_zero_copy_begin(&link_, &first);
     cr_assert_eq(first.flags, GY_FRAME_EAGER);
-    cr_assert(link_.past.heeds);
+    cr_assert(link_.policy.heeds);
     cr_assert_eq(sort->reads[0].count, 0);
     gy_tcp_zero_copy_read(&link_, 60 << 10, 60 * 200);
     gy_tcp_zero_copy_read(&link_, 4 << 10, 4 * 200);
@@ -273,10 +273,10 @@ Test(pool, eager_frames_are_timed_in_the_read_ahead)
     gy_tcp_zero_copy_heard(&link_, &next);
     gy_tcp_zero_copy_begin(&link_, &next);
     cr_assert_eq(sort->reads[1].count, 1, "no more of it is known");
-    cr_assert_not(link_.past.heeds, "it did not say so");
+    cr_assert_not(link_.policy.heeds, "it did not say so");
     gy_tcp_zero_copy_heard(&link_, &other);
     gy_tcp_zero_copy_begin(&link_, &other);
-    cr_assert_not(link_.past.tells);
+    cr_assert_not(link_.policy.tells);
 }
 
 Test(pool, a_piece_begins_with_the_header_or_behind_it)
@@ -295,23 +295,23 @@ Test(pool, a_piece_begins_with_the_header_or_behind_it)
     cr_assert(gy_tcp_pool_has(&link_, &frame));
     cr_assert(gy_frame_decode(tcp.pool.memory, &back));
     cr_assert_eq(back.bytes, LONG);
-    cr_assert_eq(memcmp(tcp.pool.memory + GY_FRAME_BYTES, payload, link_.past.bytes - GY_FRAME_BYTES), 0);
+    cr_assert_eq(memcmp(tcp.pool.memory + GY_FRAME_BYTES, payload, link_.policy.bytes - GY_FRAME_BYTES), 0);
     cr_assert(gy_tcp_pool_has(&link_, &frame));
-    cr_assert_eq(link_.past.slot, 0, "it is there");
-    cr_assert(link_.past.fresh);
-    frame.sent = link_.past.bytes;
-    link_.past.frame = NULL;
+    cr_assert_eq(link_.policy.slot, 0, "it is there");
+    cr_assert(link_.policy.fresh);
+    frame.sent = link_.policy.bytes;
+    link_.policy.frame = NULL;
     cr_assert(gy_tcp_pool_has(&link_, &frame));
-    cr_assert_eq(link_.past.slot, 1);
-    cr_assert_eq(memcmp(tcp.pool.memory + ((size_t)256 << 10), payload + frame.sent - GY_FRAME_BYTES, link_.past.bytes),
-                 0);
-    cr_assert_eq(frame.sent + link_.past.bytes, GY_FRAME_BYTES + LONG);
-    link_.past.frame = NULL;
-    link_.past.taken = tcp.pool.slot[0].until;
+    cr_assert_eq(link_.policy.slot, 1);
+    cr_assert_eq(
+        memcmp(tcp.pool.memory + ((size_t)256 << 10), payload + frame.sent - GY_FRAME_BYTES, link_.policy.bytes), 0);
+    cr_assert_eq(frame.sent + link_.policy.bytes, GY_FRAME_BYTES + LONG);
+    link_.policy.frame = NULL;
+    link_.policy.taken = tcp.pool.slot[0].until;
     frame.sent = 0;
     cr_assert(gy_tcp_pool_has(&link_, &frame));
-    cr_assert_eq(link_.past.slot, 0, "it has been read");
-    cr_assert_not(link_.past.fresh);
+    cr_assert_eq(link_.policy.slot, 0, "it has been read");
+    cr_assert_not(link_.policy.fresh);
     frame.header.flags = 0;
     cr_assert_not(gy_tcp_pool_has(&link_, &frame));
     gy_tcp_pool_leave(&link_);
@@ -330,7 +330,7 @@ Test(pool, new_pages_are_for_long_payloads)
     frames[0].payload = frames[1].payload = payload;
     for (int i = 0; i < GY_TCP_SLOTS; i++) {
         cr_assert(gy_tcp_pool_has(&other, &frames[0]));
-        other.past.frame = NULL;
+        other.policy.frame = NULL;
         other.out.left--;
     }
     cr_assert_not(gy_tcp_pool_has(&link_, &frames[1]));
@@ -360,12 +360,12 @@ Test(pool, a_slot_is_in_use_until_all_of_it_has_been_read)
     other.base.first = &others;
     cr_assert(gy_tcp_pool_has(&link_, &frame));
     ssize_t sent = gy_tcp_pool_send(&link_);
-    cr_assert(sent > 0 && (size_t)sent < link_.past.bytes, "%zd bytes left", sent);
+    cr_assert(sent > 0 && (size_t)sent < link_.policy.bytes, "%zd bytes left", sent);
     frame.sent += (size_t)sent;
     link_.out.left -= (size_t)sent;
-    link_.past.taken = (uint64_t)sent;
+    link_.policy.taken = (uint64_t)sent;
     cr_assert(gy_tcp_pool_has(&other, &others));
-    cr_assert_neq(other.past.slot, link_.past.slot);
+    cr_assert_neq(other.policy.slot, link_.policy.slot);
     gy_tcp_pool_free(&tcp.pool);
     close(ends[0]);
     close(ends[1]);

@@ -146,7 +146,7 @@ void rank_ready(struct rank *rank)
     }
     for (int i = 0; i < rank->pairs; i++)
         while (rank->pair[i].arrived < 1 || !first[rank->rank][i].done)
-            rank_turn(rank, false);
+            rank_progress(rank, false);
     rank_barrier(rank);
 }
 
@@ -197,7 +197,7 @@ static void check_sleep(struct rank *rank, const uint64_t *before, int64_t start
     }
 }
 
-void rank_turn(struct rank *rank, bool sleep)
+void rank_progress(struct rank *rank, bool sleep)
 {
     bool moved = false;
     for (int i = 0; i < rank->pairs; i++)

@@ -75,7 +75,7 @@ void rank_barrier(struct rank *rank);
 void rank_frame(struct rank *rank, int peer, struct gy_frame_out *frame, uint64_t sequence, unsigned char *payload,
                 uint32_t bytes);
 /* Progress, or poll, or (sleep) arm and wait in the poller. A sleep of seconds means a lost wake-up: an error. */
-void rank_turn(struct rank *rank, bool sleep);
+void rank_progress(struct rank *rank, bool sleep);
 /* For how long this thread has had something to do, and no core. */
 int64_t rank_without_core(void);
 

@@ -43,7 +43,7 @@ static void body_breaks(struct rank *rank)
             now();
         }
         gy_poller_poll(rank->poller, 0);
-        rank_turn(rank, false);
+        rank_progress(rank, false);
         if (stand_in_mute && rank->ops->arm(rank->instance)) /* before a sleep */
             CHECK(pair->broken || !pair->link->first, "a sleep from which nothing wakes");
     }
@@ -129,7 +129,7 @@ static void body_locked(struct rank *rank)
 
     rank_link(rank);
     while (!pair->broken)
-        rank_turn(rank, false);
+        rank_progress(rank, false);
     keep_sentence(rank);
     rank->ops->close(rank->instance);
     rank->closed = true;
@@ -157,7 +157,7 @@ static void body_one_of_two(struct rank *rank)
         stand_in_event_of(link->path[0].qp, IBV_EVENT_QP_FATAL);
     }
     while (rank->rank < 2 && !rank_pair(rank, 1 - rank->rank)->broken)
-        rank_turn(rank, false);
+        rank_progress(rank, false);
     for (int i = 0; i < rank->pairs; i++) {
         struct rank_pair *pair = &rank->pair[i];
         if (rank->rank + pair->peer == 1)
@@ -167,7 +167,7 @@ static void body_one_of_two(struct rank *rank)
         rank->ops->post(pair->link, frame);
         while (pair->arrived < 2 || !frame->done) {
             CHECK(!pair->broken, "the event of another queue pair: %s", pair->link->error.text);
-            rank_turn(rank, false);
+            rank_progress(rank, false);
         }
     }
     if (rank->rank == 0)
@@ -216,7 +216,7 @@ static void body_stop(struct rank *rank)
     if (rank->rank == 0)
         stop_with_some_stuck(rank);
     while (rank->rank == STUCK + 1 && rank->pair[0].arrived < 3)
-        rank_turn(rank, false);
+        rank_progress(rank, false);
     rank_barrier(rank);
 }
 
@@ -249,7 +249,7 @@ static void body_unread(struct rank *rank)
     CHECK(pair->arrived > 1 && pair->arrived < 1 + COUNT, "%d at once", (int)pair->arrived);
     stand_in_settle(link->path[0].qp); /* the credit has failed */
     while (!pair->broken)
-        rank_turn(rank, false);
+        rank_progress(rank, false);
     CHECK(pair->arrived == 1 + COUNT, "%d of %d: %s", (int)pair->arrived, 1 + COUNT, pair->link->error.text);
     CHECK(strstr(pair->link->error.text, "closed by the peer"), "%s", pair->link->error.text);
 }
@@ -293,7 +293,7 @@ static void body_lies(struct rank *rank)
         CHECK(rank->ops->send_short(pair->link, &frame.header, payload), "it has no room");
     }
     while (!pair->broken)
-        rank_turn(rank, false);
+        rank_progress(rank, false);
     keep_sentence(rank);
     rank->ops->close(rank->instance);
     rank->closed = true;

@@ -108,10 +108,10 @@ static void body_long(struct rank *rank)
         rank_frame(rank, 1, &frames[i], 2 + i, payload, sizeof(payload));
         rank->ops->post(pair->link, &frames[i]);
         while (!frames[i].done) /* the memory is that of the next one */
-            rank_turn(rank, false);
+            rank_progress(rank, false);
     }
     while (rank->rank == 1 && pair->arrived < 1 + LONG_FRAMES)
-        rank_turn(rank, false);
+        rank_progress(rank, false);
     rank_barrier(rank);
     uint64_t sends = stand_in_count().sends - before; /* with one credit for each */
     CHECK(sends <= LONG_FRAMES * 9 / 4 + 4, "%llu requests for %d frames", (unsigned long long)sends, LONG_FRAMES);
@@ -144,7 +144,7 @@ static void body_together(struct rank *rank)
     }
     rank_barrier(rank);
     while (rank->rank == 1 && pair->arrived < 1 + TOGETHER)
-        rank_turn(rank, false);
+        rank_progress(rank, false);
     CHECK(rank->rank == 0 || pair->more == TOGETHER - 1, "%llu frames had more behind them",
           (unsigned long long)pair->more);
     rank_barrier(rank);
@@ -172,7 +172,7 @@ static void body_together(struct rank *rank)
           "who may not wait has waited behind who may");
     rank_barrier(rank);
     while (rank->rank == 1 && pair->arrived < 1 + TOGETHER + OTHERS)
-        rank_turn(rank, false);
+        rank_progress(rank, false);
     rank_barrier(rank);
 }
 
@@ -213,7 +213,7 @@ static void body_ends(struct rank *rank)
     rank_frame(rank, pair->peer, &frames[rank->rank], 2, payload[rank->rank], sizeof(payload[0]));
     rank->ops->post(pair->link, &frames[rank->rank]);
     while (pair->arrived < 2 || !frames[rank->rank].done)
-        rank_turn(rank, false);
+        rank_progress(rank, false);
     const struct gy_rdma_range *range = gy_rdma_memory_find(&link->rdma->memory, payload[rank->rank], 1);
     CHECK(range && range->registered && stand_in_rights(range->mr[0]) == IBV_ACCESS_LOCAL_WRITE,
           "announced memory is the device's own");
@@ -262,7 +262,7 @@ static void body_ports(struct rank *rank)
     rank_frame(rank, pair->peer, &frames[rank->rank], 2, payload[rank->rank], sizeof(payload[0]));
     rank->ops->post(pair->link, &frames[rank->rank]);
     while (pair->arrived < 2 || !frames[rank->rank].done)
-        rank_turn(rank, false);
+        rank_progress(rank, false);
     for (int q = 0; q < 2; q++)
         CHECK(link->path[q].rail == q && link->path[q].sent > 0 && link->path[q].arrived > 0,
               "port %d: %llu chunks sent, %llu came", q + 1, (unsigned long long)link->path[q].sent,
@@ -271,7 +271,7 @@ static void body_ports(struct rank *rank)
     if (rank->rank == 0)
         stand_in_event(0, IBV_EVENT_PORT_ERR, 2);
     while (!rail[1].trouble[0])
-        rank_turn(rank, false);
+        rank_progress(rank, false);
     CHECK(!rail[0].trouble[0], "of the other port: %s", rail[0].trouble);
     rank_barrier(rank);
 }

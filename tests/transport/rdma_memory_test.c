@@ -92,7 +92,7 @@ static void body_gpu(struct rank *rank)
             rank->ops->post(pair->link, &frames[i]);
         }
         for (bool all = false; !all;) {
-            rank_turn(rank, false);
+            rank_progress(rank, false);
             all = true;
             for (unsigned i = 0; i < FRAMES; i++)
                 all = all && frames[i].done;
@@ -101,7 +101,7 @@ static void body_gpu(struct rank *rank)
         CHECK(stand_in_count().from_gpu == FRAMES, "%llu", (unsigned long long)stand_in_count().from_gpu);
     } else {
         while (pair->arrived < FRAMES)
-            rank_turn(rank, false);
+            rank_progress(rank, false);
     }
     rank_barrier(rank);
 }

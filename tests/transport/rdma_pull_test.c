@@ -34,7 +34,7 @@ static void body_one_way(struct rank *rank)
     for (unsigned i = 0; i < FRAMES && rank->rank == 0;) {
         struct gy_frame_out *frame = &frames[i % 4];
         if (frame->queued) {
-            rank_turn(rank, turn / 2);
+            rank_progress(rank, turn / 2);
             continue;
         }
         rank_frame(rank, 1, frame, 2 + i, payload[0][i % 4], BYTES - i);
@@ -42,7 +42,7 @@ static void body_one_way(struct rank *rank)
         i++;
     }
     while (rank->rank == 0 ? frames[(FRAMES - 1) % 4].queued : pair->arrived < 1 + FRAMES)
-        rank_turn(rank, turn / 2);
+        rank_progress(rank, turn / 2);
     rank_barrier(rank);
     if (rank->rank == 0 && turn % 2)
         rank->ops->forget(rank->instance, payload[0]);
@@ -81,7 +81,7 @@ static void body_beside(struct rank *rank)
         rank_frame(rank, pair->peer, frame, 2 + i, payload[rank->rank][0], BYTES - i);
         rank->ops->post(pair->link, frame);
         while (frame->queued || pair->arrived < 2 + i)
-            rank_turn(rank, i % 2);
+            rank_progress(rank, i % 2);
     }
     rank_barrier(rank);
 }
@@ -103,7 +103,7 @@ static void body_kept(struct rank *rank)
         rank->ops->post(pair->link, frame);
         stand_in_settle(link->path[0].qp);
         for (int i = 0; i < 1000; i++)
-            rank_turn(rank, false);
+            rank_progress(rank, false);
         CHECK(!link->unsent && frame->queued && link->pulled[1].end > link->chunks_back, "nothing is to be read");
         /* A silent frame behind it would not be counted. */
         atomic_store(&link->words->polls, 1);
@@ -118,12 +118,12 @@ static void body_kept(struct rank *rank)
     }
     rank_barrier(rank);
     while (pair->arrived < 2 && rank->rank == 0)
-        rank_turn(rank, false);
+        rank_progress(rank, false);
     if (rank->rank == 0)
         CHECK(link->not_before > link->out_head + (1u << 20), "it may be read at once");
     rank_barrier(rank);
     while (pair->arrived < 2 || frame->queued)
-        rank_turn(rank, false);
+        rank_progress(rank, false);
     rank_barrier(rank);
 }
 
@@ -146,12 +146,12 @@ static void body_followed(struct rank *rank)
         rank->ops->post(pair->link, &frames[i]);
     }
     while (rank->rank == 0 && link->unsent)
-        rank_turn(rank, false);
+        rank_progress(rank, false);
     if (rank->rank == 0)
         stand_in_settle(link->path[0].qp);
     rank_barrier(rank);
     while (rank->rank == 1 && pair->arrived < 2)
-        rank_turn(rank, false);
+        rank_progress(rank, false);
     if (rank->rank == 1) {
         CHECK(pair->arrived < 1 + BEHIND && gy_rdma_digestible(link), "all was taken at once");
         stand_in_settle(link->path[0].qp);
@@ -159,12 +159,12 @@ static void body_followed(struct rank *rank)
     rank_barrier(rank);
     if (rank->rank == 0) {
         for (int i = 0; i < 1000; i++)
-            rank_turn(rank, false);
+            rank_progress(rank, false);
         CHECK(!frames[0].queued, "rank 1 has the frame, and rank 0 has not got it back");
     }
     rank_barrier(rank);
     while (rank->rank == 0 ? frames[BEHIND].queued : pair->arrived < 2 + BEHIND)
-        rank_turn(rank, false);
+        rank_progress(rank, false);
     rank_barrier(rank);
 }
 
@@ -198,7 +198,7 @@ static void body_lies(struct rank *rank)
     }
     rank_barrier(rank);
     while (!pair->broken)
-        rank_turn(rank, false);
+        rank_progress(rank, false);
     if (rank->rank == 1) {
         snprintf(sentence, sizeof(sentence), "%s", pair->link->error.text);
         status = pair->link->error.status;

@@ -20,13 +20,13 @@ static void send_one(struct rank *rank, uint64_t sequence, uint32_t bytes, bool 
     unsigned char *place = payload[sequence % 4];
 
     while (frame.queued)
-        rank_turn(rank, false);
+        rank_progress(rank, false);
     rank_frame(rank, rank->pair[0].peer, &frame, 0, place, bytes);
     frame.header.sequence = sequence;
     if (posted || !rank->ops->send_short(rank->pair[0].link, &frame.header, frame.payload))
         rank->ops->post(rank->pair[0].link, &frame);
     while (frame.queued)
-        rank_turn(rank, false);
+        rank_progress(rank, false);
 }
 
 /* Nothing that lies there may help what comes next: the frames of a volley are equal. */
@@ -49,7 +49,7 @@ static void volley(struct rank *rank, uint64_t frames, uint32_t bytes, unsigned 
             send_one(rank, first + k + i + 1, bytes, (k + i) % 37 == 36);
         while (pair->arrived < first + k + row) {
             bool sleep = naps && (k / row) % 20 == (unsigned)rank->rank * 7;
-            rank_turn(rank, sleep);
+            rank_progress(rank, sleep);
             sleeps += sleep && rank->rank == 1 && link->polling == GY_RDMA_POLLS_NOT;
         }
         wipe(link);
@@ -109,7 +109,7 @@ static void body_forged(struct rank *rank)
         }
         memcpy(place, good, sizeof(good));
         while (rank->pair[0].arrived == arrived)
-            rank_turn(rank, false);
+            rank_progress(rank, false);
     } else {
         send_one(rank, rank->pair[0].arrived + 1, 8, false);
     }
@@ -190,7 +190,7 @@ static void body_torn(struct rank *rank)
             tear(&before, place, sizes[i]);
         }
         while (rank->pair[0].arrived == arrived) {
-            rank_turn(rank, false);
+            rank_progress(rank, false);
             if (rank->rank == 1 && rank->pair[0].arrived > arrived)
                 send_one(rank, arrived + 1, sizes[i], false);
         }
@@ -236,7 +236,7 @@ static void body_two_threads(struct rank *rank)
 {
     rank_ready(rank);
     while (rank->rank == 1 && !rank->ops->arm(rank->instance))
-        rank_turn(rank, false);
+        rank_progress(rank, false);
     rank_barrier(rank);
     volley(rank, 100, 8, 1, false);
     uint64_t next = rank->pair[0].arrived + 1;
@@ -271,7 +271,7 @@ static void body_stop(struct rank *rank)
         }
         rank_barrier(rank);
         while (rank->rank == 1 && i < 4 && pair->arrived < first + i)
-            rank_turn(rank, false);
+            rank_progress(rank, false);
         if (rank->rank == 1 && i < 4)
             send_one(rank, first + i, 8, false);
     }
@@ -282,7 +282,7 @@ static void body_stop(struct rank *rank)
         CHECK(frames[5].done, "what was handed over has not left");
     }
     while (rank->rank == 1 && pair->arrived < first + 5)
-        rank_turn(rank, false);
+        rank_progress(rank, false);
     rank_barrier(rank);
 }
 

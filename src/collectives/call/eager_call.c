@@ -71,9 +71,9 @@ static bool wait_for(const struct gy_exchange *it, int peer, struct gy_spin *spi
     if (gy_exchange_published(comm, peer, it->number))
         return true;
     if (may_stay(it, peer))
-        spinning->spins = GY_SPIN_SPINS_APART;
-    else if (comm->ctx->oversubscribed && spinning->spins > GY_SPIN_SPINS_CROWDED)
-        spinning->spins = GY_SPIN_SPINS_CROWDED;
+        spinning->spins = GY_SPINS_APART;
+    else if (comm->ctx->oversubscribed && spinning->spins > GY_SPINS_OVERSUBSCRIBED)
+        spinning->spins = GY_SPINS_OVERSUBSCRIBED;
     const struct gy_span expected = gy_exchange_expected(it, peer);
     while (!gy_exchange_published(comm, peer, it->number)) {
         gy_span_expect(expected);

@@ -8,7 +8,7 @@
 void gy_eager_show(struct gyre_comm *comm)
 {
     bool any = false;
-    for (struct gyre_request *r; (r = comm->region_next) && r->eager; comm->region_next = r->next_window) {
+    for (struct gyre_request *r; (r = comm->region_next) && r->eager; comm->region_next = r->region_after) {
         if (!may_be_shown(&r->exchange))
             break;
         show(&r->exchange);

@@ -34,9 +34,9 @@ static void active_remove(struct gy_context *ctx, struct gyre_request *r)
 static void region_enqueue(struct gyre_request *r)
 {
     struct gyre_comm *comm = r->comm;
-    r->next_window = NULL;
+    r->region_after = NULL;
     if (comm->region_last)
-        comm->region_last->next_window = r;
+        comm->region_last->region_after = r;
     else
         comm->region_first = r;
     comm->ctx->queued += comm->region_last != NULL;
@@ -49,8 +49,8 @@ static void region_enqueue(struct gyre_request *r)
 static void region_dequeue_first(struct gyre_comm *comm)
 {
     struct gyre_request *r = comm->region_first;
-    comm->region_first = r->next_window;
-    if (r->next_window)
+    comm->region_first = r->region_after;
+    if (r->region_after)
         comm->ctx->queued--;
     else
         comm->region_last = NULL;
@@ -60,15 +60,15 @@ static void region_dequeue(struct gyre_request *r)
 {
     struct gyre_comm *comm = r->comm;
     if (comm->region_next == r)
-        comm->region_next = r->next_window;
+        comm->region_next = r->region_after;
     if (comm->region_first == r) {
         region_dequeue_first(comm);
         return;
     }
     struct gyre_request *before = comm->region_first;
-    while (before->next_window != r)
-        before = before->next_window;
-    before->next_window = r->next_window;
+    while (before->region_after != r)
+        before = before->region_after;
+    before->region_after = r->region_after;
     comm->ctx->queued--;
     if (comm->region_last == r)
         comm->region_last = before;

@@ -125,8 +125,8 @@ struct gyre_request {
     struct gy_exchange_kind kind;
     /* Fields of a queued request. What precedes is all that an eager exchange sets that has no other buffers
      * (`light`). */
-    struct gyre_request *previous;    /* active list */
-    struct gyre_request *next_window; /* queue of the communicator's region collectives */
+    struct gyre_request *previous;     /* active list */
+    struct gyre_request *region_after; /* queue of the communicator's region collectives */
     struct gy_schedule *schedule;
     const unsigned char *input; /* what the schedule reads: the call's, or its staged copy */
     unsigned char *output;      /* what the schedule writes: the call's, or a float32 copy */

@@ -8,11 +8,11 @@
 #include "collectives/comm/communicator.h"
 #include "collectives/engine/core_affinity.h"
 
-#define GY_SPIN_SPINS 2000       /* polls: tens of microseconds */
-#define GY_SPIN_SPINS_CROWDED 4  /* if the peer may need this core */
-#define GY_SPIN_SPINS_SHARED 128 /* after each of this many: checks whether the peer needs this core after all */
-#define GY_SPIN_SPINS_APART 70   /* for a peer on another core: as long as a time slice of others on this one */
-#define GY_SPIN_YIELDS 16        /* and then at most this many yields */
+#define GY_SPINS 2000             /* polls: tens of microseconds */
+#define GY_SPINS_OVERSUBSCRIBED 4 /* if the peer may need this core */
+#define GY_SPINS_SHARED 128       /* after each of this many: checks whether the peer needs this core after all */
+#define GY_SPINS_APART 70         /* for a peer on another core: as long as a time slice of others on this one */
+#define GY_SPIN_YIELDS 16         /* and then at most this many yields */
 
 struct gy_spin {
     const struct gy_context *ctx;
@@ -27,7 +27,7 @@ struct gy_spin gy_spin_yield(struct gy_spin spinning);
 static inline struct gy_spin gy_spin_of(const struct gy_context *ctx)
 {
     return (struct gy_spin){.ctx = ctx,
-                            .spins = ctx->oversubscribed ? GY_SPIN_SPINS_CROWDED : GY_SPIN_SPINS,
+                            .spins = ctx->oversubscribed ? GY_SPINS_OVERSUBSCRIBED : GY_SPINS,
                             .yields = ctx->oversubscribed && !ctx->progress_lock.held ? GY_SPIN_YIELDS : 0};
 }
 
@@ -43,7 +43,7 @@ static inline struct gy_spin gy_spin_for(const struct gyre_comm *comm, int rank)
 {
     struct gy_spin spinning = gy_spin_of(comm->ctx);
     if (rank >= 0 && gy_spin_is_apart(comm, rank))
-        spinning.spins = GY_SPIN_SPINS_APART;
+        spinning.spins = GY_SPINS_APART;
     return spinning;
 }
 
@@ -61,7 +61,7 @@ static inline bool gy_spin_policy(struct gy_spin *spinning)
 {
     if (spinning->spins > 0) {
         spinning->spins--;
-        if (spinning->spins % GY_SPIN_SPINS_SHARED == GY_SPIN_SPINS_SHARED - 1)
+        if (spinning->spins % GY_SPINS_SHARED == GY_SPINS_SHARED - 1)
             gy_spin_check(spinning);
         gy_cpu_relax();
         return true;

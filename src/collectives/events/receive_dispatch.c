@@ -85,7 +85,7 @@ static void *place_early(struct gyre_comm *comm, int peer, const struct gy_frame
 /* True for a communicator that this rank has destroyed, that has ended, or of which it was no member, and for such a
  * window: numbers are not reused. Later frames for it are dropped. A communicator that has not been made yet cannot
  * be known. */
-static bool is_past(const struct gy_context *ctx, struct gyre_comm *comm, const struct gy_frame *frame)
+static bool is_destroyed(const struct gy_context *ctx, struct gyre_comm *comm, const struct gy_frame *frame)
 {
     bool one_sided = gy_is_one_sided(frame->kind);
     if (comm)
@@ -115,7 +115,7 @@ static void *handler_place(void *user, int world, const struct gy_frame *frame)
     struct gy_context *ctx = user;
     struct gyre_comm *comm = gy_comm_find(ctx, frame->comm);
     int peer = comm ? gy_group_rank(&comm->group, world) : -1;
-    if (is_past(ctx, comm, frame))
+    if (is_destroyed(ctx, comm, frame))
         return place_discard(ctx, world);
     if (peer >= 0 && gy_is_one_sided(frame->kind)) {
         void *memory = NULL;
@@ -305,7 +305,7 @@ static gyre_status handler_arrived(void *user, int world, const struct gy_frame 
     if (frame->kind == GY_FRAME_PONG)
         return gy_liveness_pong(ctx, world, frame), GYRE_SUCCESS;
     struct gyre_comm *comm = gy_comm_find(ctx, frame->comm);
-    if (is_past(ctx, comm, frame) && gy_is_one_sided(frame->kind))
+    if (is_destroyed(ctx, comm, frame) && gy_is_one_sided(frame->kind))
         return gy_liveness_disown(ctx, world, frame), GYRE_SUCCESS; /* a rank that asks for something is not to wait
                                                                      * for it */
     if (!comm)

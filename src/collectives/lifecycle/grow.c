@@ -92,7 +92,7 @@ static void prepare(struct growing *growing)
     struct gy_world *world = growing->ctx->world;
     struct sockaddr_storage at;
     struct gy_error *error = &growing->error;
-    if (well(growing) && gy_join_address_address(world, &at, error) == GYRE_SUCCESS)
+    if (well(growing) && gy_join_address_find(world, &at, error) == GYRE_SUCCESS)
         gy_world_next_prepare_at(&world->members[world->rank], &at, world->config, &growing->next, error);
     if (well(growing))
         gy_join_address_open(world, error);
@@ -165,7 +165,7 @@ static void read_list(struct growing *growing)
 }
 
 /* Runs until every rank should know the joiners. */
-static void meet_joiners(struct growing *growing, int wanted, int64_t wait_ns)
+static void await_handshakes(struct growing *growing, int wanted, int64_t wait_ns)
 {
     struct gy_world *world = growing->ctx->world;
     uint8_t place[GY_PLACE_WIRE] = {0};
@@ -292,7 +292,7 @@ static gyre_status grow(struct growing *growing, int wanted, int64_t wait_ns, st
     struct gy_error error = {.rank = -1};
     struct gy_outcome outcome = {0};
     prepare(growing);
-    meet_joiners(growing, wanted, wait_ns);
+    await_handshakes(growing, wanted, wait_ns);
     input.bits = well(growing) ? EVERY_BIT : EVERY_BIT & ~(UINT64_C(1) << growing->error.status);
     gy_member_encode(&growing->next.own, input.record);
     gyre_status status = gy_agree_on(comm, &input, &outcome, &error);

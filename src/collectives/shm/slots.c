@@ -195,7 +195,7 @@ static int reader_of(const struct gyre_request *r, const struct gy_step *step, i
     return collective == GY_REDUCE_TO || collective == GY_GATHER_TO ? r->schedule->shape.root : -1;
 }
 
-static bool goes_past(const struct gyre_request *r, const struct gy_step *step, int32_t b)
+static bool is_nontemporal(const struct gyre_request *r, const struct gy_step *step, int32_t b)
 {
     int reader = reader_of(r, step, b);
     return r->offer.nontemporal && (reader < 0 || !gy_cores_same(r->comm, reader));
@@ -231,7 +231,7 @@ static struct moved shown_to(const struct gyre_request *r, const struct gy_step 
                                 place,
                           .from = gy_operand_at(r, step->src, b, piece.start),
                           .bytes = piece.count * r->element,
-                          .nontemporal = goes_past(r, step, b)};
+                          .nontemporal = is_nontemporal(r, step, b)};
 }
 
 /* The piece of this rank's own block for the output, which may differ in length. */

@@ -50,11 +50,11 @@ struct tcp_sort {
     unsigned frames;    /* sent so far */
 };
 
-struct tcp_past {
+struct tcp_policy {
     uint64_t taken;     /* bytes of the stream that the peer has read, as last reported */
     bool tells;         /* the last received payload had a size class, `said`; the peer is told of it */
     bool heeds;         /* the current or next payload is timed */
-    bool past, timed;   /* the last header's flags */
+    bool nt, timed;     /* the last header's flags */
     unsigned said;      /* the size class */
     size_t unnamed;     /* bytes in the read-ahead of an unknown frame, */
     int64_t unnamed_ns; /* and the time to read them */
@@ -77,7 +77,7 @@ struct tcp_link {
     bool mute;                      /* sending failed: the peer's remaining data is read, then the end is reported */
     struct gy_envelopes *envelopes; /* outgoing seals, see sealed_frames.h; NULL: the link is not sealed */
     struct gy_seal opens;           /* incoming seal; valid if envelopes is */
-    struct tcp_past past;
+    struct tcp_policy policy;
     struct gy_frame_out kept; /* base.kept, with `rest` as its payload: see tcp/send.c */
     bool lengthy;             /* the last payload was longer than that: see tcp/receive.c */
     unsigned brisk;           /* arrivals since the last sleep or post: see tcp/receive.c */
@@ -143,12 +143,12 @@ void gy_tcp_end_quiet(void *rail);
 bool gy_tcp_receive(struct tcp_link *link);
 
 /* striping.c. Advances by `bytes` and switches rails. */
-void gy_tcp_progress(struct tcp_way *way);
+void gy_tcp_next_rail(struct tcp_way *way);
 static inline void gy_tcp_passed(struct tcp_way *way, size_t bytes)
 {
     way->left -= bytes;
     if (way->left == 0)
-        gy_tcp_progress(way);
+        gy_tcp_next_rail(way);
 }
 /* Makes a new link's rails, and sends the peer their addresses if its rank is the higher one. Returns false if out
  * of memory. */

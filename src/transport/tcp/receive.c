@@ -38,7 +38,7 @@ static ssize_t fill(struct tcp_link *link, bool *more_p)
         pieces[count++] = (struct iovec){link->base.inbound.place + got, wanted};
     }
     if (link->start == link->end)
-        link->past.unnamed = 0, link->past.unnamed_ns = 0;
+        link->policy.unnamed = 0, link->policy.unnamed_ns = 0;
     else
         memmove(link->ahead, link->ahead + link->start, link->end - link->start);
     link->end -= link->start;
@@ -48,7 +48,7 @@ static ssize_t fill(struct tcp_link *link, bool *more_p)
     pieces[count++] = (struct iovec){link->ahead + link->end, room};
     struct msghdr message = {.msg_iov = pieces, .msg_iovlen = count};
     struct tcp_rail *rail = link->in.rail;
-    bool times = link->past.heeds;
+    bool times = link->policy.heeds;
     int64_t before = times ? gy_now() : 0;
     ssize_t got;
     do {

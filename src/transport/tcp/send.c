@@ -109,24 +109,24 @@ static ssize_t send_gathered(const struct tcp_link *link)
     return sendmsg(link->out.rail->watch.fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* Sends as much of a frame as one call takes: the first of the queue with those behind it, or alone. *past_p: by
+/* Sends as much of a frame as one call takes: the first of the queue with those behind it, or alone. *pooled_p: by
  * non-temporal copy. */
-static ssize_t send_long(struct tcp_link *link, struct gy_frame_out *frame, bool *past_p)
+static ssize_t send_long(struct tcp_link *link, struct gy_frame_out *frame, bool *pooled_p)
 {
-    *past_p = gy_tcp_pool_has(link, frame);
-    if (*past_p)
+    *pooled_p = gy_tcp_pool_has(link, frame);
+    if (*pooled_p)
         return gy_tcp_pool_send(link);
     return frame == link->base.first ? send_gathered(link) : send_frame(link, &frame->header, frame->payload);
 }
 
 static ssize_t send_timed(struct tcp_link *link, struct gy_frame_out *frame)
 {
-    bool past, times = frame->header.flags & GY_FRAME_TIMED;
+    bool pooled, times = frame->header.flags & GY_FRAME_TIMED;
     int64_t before = times ? gy_now() : 0;
-    ssize_t sent = send_long(link, frame, &past);
-    if (times && sent > 0 && !(past && link->past.fresh)) {
+    ssize_t sent = send_long(link, frame, &pooled);
+    if (times && sent > 0 && !(pooled && link->policy.fresh)) {
         struct tcp_sort *sort = gy_tcp_zero_copy_sort(link, frame->header.bytes);
-        gy_tcp_zero_copy_timed(&sort->sends[past], frame->header.bytes, (size_t)sent, gy_now() - before);
+        gy_tcp_zero_copy_timed(&sort->sends[pooled], frame->header.bytes, (size_t)sent, gy_now() - before);
     }
     return sent;
 }
@@ -185,7 +185,7 @@ static ssize_t send_alone(struct tcp_link *link, struct gy_frame *header, const 
     link->kept = (struct gy_frame_out){.header = *header, .payload = payload};
     ssize_t sent = send_timed(link, &link->kept);
     if (sent <= 0)
-        link->past.frame = NULL;
+        link->policy.frame = NULL;
     *header = link->kept.header;
     return sent;
 }

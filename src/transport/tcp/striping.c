@@ -58,7 +58,7 @@ static const char *own_name(const struct tcp_rail *rail, char text_p[OWN_TEXT])
     return text_p;
 }
 
-void gy_tcp_progress(struct tcp_way *way)
+void gy_tcp_next_rail(struct tcp_way *way)
 {
     struct tcp_link *link = way->rail->link;
     way->rail = &link->rail[(number_of(way->rail) + 1) % link->tcp->rails];

@@ -37,7 +37,7 @@ struct tcp_sort *gy_tcp_zero_copy_sort(struct tcp_link *link, size_t payload)
         return NULL;
     while (sort + 1 < GY_TCP_SORTS && payload >= (size_t)GY_TCP_ZERO_COPY_LEAST << (sort + 1))
         sort++;
-    return &link->past.sort[sort];
+    return &link->policy.sort[sort];
 }
 
 /* Plain sends vary with the kernel's pages, and a thread may be preempted in a call: the mean without the highest
@@ -81,31 +81,31 @@ void gy_tcp_zero_copy_timed(struct tcp_pace *pace, size_t payload, size_t bytes,
 
 void gy_tcp_zero_copy_read(struct tcp_link *link, size_t bytes, int64_t ns)
 {
-    struct tcp_past *past = &link->past;
+    struct tcp_policy *policy = &link->policy;
     if (link->base.inbound.active) {
         size_t payload = link->base.inbound.frame.bytes;
-        gy_tcp_zero_copy_timed(&gy_tcp_zero_copy_sort(link, payload)->reads[past->past], payload, bytes, ns);
+        gy_tcp_zero_copy_timed(&gy_tcp_zero_copy_sort(link, payload)->reads[policy->nt], payload, bytes, ns);
     } else {
-        past->unnamed += bytes;
-        past->unnamed_ns += ns;
+        policy->unnamed += bytes;
+        policy->unnamed_ns += ns;
     }
 }
 
 void gy_tcp_zero_copy_begin(struct tcp_link *link, const struct gy_frame *header)
 {
-    struct tcp_past *past = &link->past;
+    struct tcp_policy *policy = &link->policy;
     if (header->bytes == 0)
         return;
     struct tcp_sort *sort = header->bytes < GY_TCP_ZERO_COPY_LEAST ? NULL : gy_tcp_zero_copy_sort(link, header->bytes);
-    past->tells = sort != NULL;
-    past->heeds = sort && past->timed;
+    policy->tells = sort != NULL;
+    policy->heeds = sort && policy->timed;
     if (!sort)
         return;
-    past->said = (unsigned)(sort - past->sort);
-    if (past->unnamed >= header->bytes)
-        gy_tcp_zero_copy_timed(&sort->reads[past->past], header->bytes, past->unnamed, past->unnamed_ns);
-    past->unnamed = 0;
-    past->unnamed_ns = 0;
+    policy->said = (unsigned)(sort - policy->sort);
+    if (policy->unnamed >= header->bytes)
+        gy_tcp_zero_copy_timed(&sort->reads[policy->nt], header->bytes, policy->unnamed, policy->unnamed_ns);
+    policy->unnamed = 0;
+    policy->unnamed_ns = 0;
 }
 
 /* ---- the sender ---- */
@@ -146,16 +146,16 @@ static unsigned flags_of_long(struct tcp_sort *sort)
 
 void gy_tcp_zero_copy_mark(struct tcp_link *link, struct gy_frame *header)
 {
-    struct tcp_past *past = &link->past;
+    struct tcp_policy *policy = &link->policy;
     if (stays_plain(link))
         return;
     unsigned flags = header->flags & GY_FRAME_EAGER;
     header->taken = gy_tcp_position(&link->in);
     header->pace[0] = header->pace[1] = 0;
-    if (past->tells) {
+    if (policy->tells) {
         for (int way = 0; way < 2; way++)
-            header->pace[way] = past->sort[past->said].reads[way].mean;
-        flags |= past->said << GY_FRAME_SORT;
+            header->pace[way] = policy->sort[policy->said].reads[way].mean;
+        flags |= policy->said << GY_FRAME_SORT;
     }
     if (header->kind == GY_FRAME_DATA && header->bytes >= GY_TCP_ZERO_COPY_LEAST && !link->tcp->pool.refused)
         flags |= (header->bytes < GY_TCP_ZERO_COPY_LONG ? flags_of_short
@@ -165,13 +165,13 @@ void gy_tcp_zero_copy_mark(struct tcp_link *link, struct gy_frame *header)
 
 void gy_tcp_zero_copy_heard(struct tcp_link *link, struct gy_frame *header)
 {
-    struct tcp_past *past = &link->past;
-    past->past = header->flags & GY_FRAME_NT;
-    past->timed = header->flags & GY_FRAME_TIMED;
+    struct tcp_policy *policy = &link->policy;
+    policy->nt = header->flags & GY_FRAME_NT;
+    policy->timed = header->flags & GY_FRAME_TIMED;
     for (int way = 0; way < 2; way++)
         if (header->pace[way] > 0)
-            past->sort[(header->flags & SORT_BITS) >> GY_FRAME_SORT].theirs[way] = header->pace[way];
-    if (past->taken < header->taken) /* a grant may have overtaken this frame */
-        past->taken = header->taken;
+            policy->sort[(header->flags & SORT_BITS) >> GY_FRAME_SORT].theirs[way] = header->pace[way];
+    if (policy->taken < header->taken) /* a grant may have overtaken this frame */
+        policy->taken = header->taken;
     header->flags &= GY_FRAME_EAGER;
 }

@@ -53,12 +53,12 @@ static void give_up(struct tcp *tcp, const char *what)
 
 static bool is_free(const struct tcp_slot *slot)
 {
-    return !slot->link || slot->link->past.taken >= slot->until;
+    return !slot->link || slot->link->policy.taken >= slot->until;
 }
 
 static bool is_in_use(const struct tcp_slot *slot, unsigned index)
 {
-    return slot->link->past.frame && slot->link->past.slot == index;
+    return slot->link->policy.frame && slot->link->policy.slot == index;
 }
 
 /* Gives the slot new pages; a socket that holds the old ones keeps them. */
@@ -101,7 +101,7 @@ static int take_slot(struct tcp_link *link, size_t payload)
     if (index < 0)
         return -1;
     bool ready = is_free(&pool->slot[index]) || strip(pool, (unsigned)index);
-    link->past.fresh = pool->slot[index].bare;
+    link->policy.fresh = pool->slot[index].bare;
     if (ready && clothe(pool, (unsigned)index))
         return index;
     give_up(link->tcp, "its pages cannot be replaced");
@@ -112,7 +112,7 @@ static int take_slot(struct tcp_link *link, size_t payload)
 static bool fill_slot(struct tcp_link *link, const struct gy_frame_out *frame)
 {
     struct tcp_pool *pool = &link->tcp->pool;
-    struct tcp_past *past = &link->past;
+    struct tcp_policy *policy = &link->policy;
     if (!pool->memory && !make(pool))
         give_up(link->tcp, "no memory");
     int index = pool->memory ? take_slot(link, frame->header.bytes) : -1;
@@ -125,12 +125,12 @@ static bool fill_slot(struct tcp_link *link, const struct gy_frame_out *frame)
         gy_frame_encode(&frame->header, to);
     gy_copy_stream(to + head, (const unsigned char *)frame->payload + gone, bytes);
     gy_stream_fence();
-    past->frame = frame;
-    past->slot = (unsigned)index;
-    past->from = frame->sent;
-    past->bytes = head + bytes;
+    policy->frame = frame;
+    policy->slot = (unsigned)index;
+    policy->from = frame->sent;
+    policy->bytes = head + bytes;
     pool->slot[index].link = link;
-    pool->slot[index].until = gy_tcp_position(&link->out) + past->bytes;
+    pool->slot[index].until = gy_tcp_position(&link->out) + policy->bytes;
     return true;
 }
 
@@ -139,7 +139,7 @@ bool gy_tcp_pool_has(struct tcp_link *link, struct gy_frame_out *frame)
     if (!(frame->header.flags & GY_FRAME_NT) || link->tcp->pool.refused)
         return false;
     bool in_header = frame->sent > 0 && frame->sent < GY_FRAME_BYTES;
-    if (link->past.frame == frame || (!link->past.frame && !in_header && fill_slot(link, frame)))
+    if (link->policy.frame == frame || (!link->policy.frame && !in_header && fill_slot(link, frame)))
         return true;
     if (frame->sent == 0)
         frame->header.flags &= (uint8_t)~GY_FRAME_NT; /* it is sent plainly, and the reader's timing must know */
@@ -172,19 +172,19 @@ static ssize_t send_from(int fd, int from, off_t at, size_t bytes)
 
 ssize_t gy_tcp_pool_send(struct tcp_link *link)
 {
-    struct tcp_past *past = &link->past;
+    struct tcp_policy *policy = &link->policy;
     struct tcp_pool *pool = &link->tcp->pool;
-    size_t gone = past->frame->sent - past->from;
-    ssize_t sent = send_from(link->out.rail->watch.fd, pool->fd, (off_t)(past->slot * SLOT_BYTES + gone),
-                             past->bytes - gone);
+    size_t gone = policy->frame->sent - policy->from;
+    ssize_t sent = send_from(link->out.rail->watch.fd, pool->fd, (off_t)(policy->slot * SLOT_BYTES + gone),
+                             policy->bytes - gone);
     if (sent > 0) {
         /* The frame's end, even after a partial send; grants may have overtaken it since it was filled. */
-        pool->slot[past->slot].until = gy_tcp_position(&link->out) + past->bytes - gone;
-        if ((size_t)sent == past->bytes - gone)
-            past->frame = NULL;
+        pool->slot[policy->slot].until = gy_tcp_position(&link->out) + policy->bytes - gone;
+        if ((size_t)sent == policy->bytes - gone)
+            policy->frame = NULL;
     } else if (sent < 0 && (errno == EINVAL || errno == ENOSYS || errno == EPERM)) {
         give_up(link->tcp, "sendfile is not to be had");
-        past->frame = NULL;
+        policy->frame = NULL;
         errno = EINTR; /* by another method at once */
     }
     return sent;
@@ -193,7 +193,7 @@ ssize_t gy_tcp_pool_send(struct tcp_link *link)
 void gy_tcp_pool_leave(struct tcp_link *link)
 {
     struct tcp_pool *pool = &link->tcp->pool;
-    link->past.frame = NULL;
+    link->policy.frame = NULL;
     for (unsigned i = 0; pool->memory && i < GY_TCP_SLOTS; i++)
         if (pool->slot[i].link == link && !strip(pool, i))
             give_up(link->tcp, "its pages cannot be replaced");
