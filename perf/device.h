@@ -6,8 +6,8 @@
 
 struct gy_perf_device;
 
-/* Attaches the communicator to a GPU of this host, by the rank's number on the host: `ranks_per_gpu` ranks share one; 0:
- * the ranks take turns. Two buffers of `bytes` bytes. NULL, with a line on standard error: it cannot be had. */
+/* Attaches the communicator to a GPU of this host, by the rank's number on the host: `ranks_per_gpu` ranks share one;
+ * 0: the ranks take turns. Two buffers of `bytes` bytes. NULL, with a line on standard error: it cannot be had. */
 struct gy_perf_device *gy_perf_device_open(gyre_comm *comm, int ranks_per_gpu, size_t bytes);
 void gy_perf_device_close(struct gy_perf_device *device);
 /* The case on the device's buffers. */

@@ -27,7 +27,8 @@ gyre_status gy_check_call(struct gyre_comm *comm, const struct gy_call *call);
 /* Returns SUCCESS if the call may be made: of the communicator, its world and the call's arguments. blocks: the caller
  * waits for its end. */
 gyre_status gy_check_entry(struct gyre_comm *comm, const struct gy_call *call, bool blocks);
-/* True, with a message, if the memory lies on a GPU that the communicator is attached to: the function cannot take it. */
+/* True, with a message, if the memory lies on a GPU that the communicator is attached to: the function cannot take
+ * it. */
 bool gy_check_device_memory(struct gyre_comm *comm, const char *function, const void *memory);
 /* Checks a send and a receive at once, each of them checked before. */
 gyre_status gy_check_apart(struct gyre_comm *comm, const struct gy_call *sends, const struct gy_call *receives);

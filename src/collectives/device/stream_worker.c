@@ -100,7 +100,7 @@ static bool look_around(struct gy_stream_worker *worker)
     gy_progress_enter(ctx);
     bool moved = !ctx->closed && gy_progress(ctx);
     int64_t now = gy_now();
-    if (!ctx->closed && now - ctx->turned > GY_MILLISECOND / 5)
+    if (!ctx->closed && now - ctx->progressed_at > GY_MILLISECOND / 5)
         moved |= gy_progress_slow(ctx, now);
     if (ctx->closed)
         note(worker, ctx->error.status, ctx->error.text);
