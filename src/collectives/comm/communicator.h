@@ -47,14 +47,14 @@ struct gyre_comm {
     struct gyre_comm *next; /* in ctx->comms */
     uint32_t id;
     struct gy_group group;
-    int rank, size;                  /* of the group */
+    int rank, size;                   /* of the group */
     struct gy_attachment *attachment; /* to a GPU (collectives/device/attachment.h); NULL: none */
-    struct gy_tuned *tuned;          /* the cost cache; NULL: selection by thresholds */
-    struct gy_grouping grouping;     /* of its ranks, for hierarchical schedules */
-    uint64_t sequence;               /* of the collective started last */
-    struct gy_sent_ahead sent_ahead; /* see eager_exchange.c, eager_message.c and gy_flow_send */
-    uint32_t agreements;             /* agreements begun */
-    struct gy_channel **channels;    /* [size], NULL until used */
+    struct gy_tuned *tuned;           /* the cost cache; NULL: selection by thresholds */
+    struct gy_grouping grouping;      /* of its ranks, for hierarchical schedules */
+    uint64_t sequence;                /* of the collective started last */
+    struct gy_sent_ahead sent_ahead;  /* see eager_exchange.c, eager_message.c and gy_flow_send */
+    uint32_t agreements;              /* agreements begun */
+    struct gy_channel **channels;     /* [size], NULL until used */
 
     /* Shared regions. Collectives that use them run one after the other, in start order. */
     int region;                         /* its region of the segment, −1: none */
