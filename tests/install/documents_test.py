@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-LONGEST, MOST_LINES = 160, 100  # of docs/evidence.md: characters of a line, lines
+LONGEST, MOST_LINES = 160, 110  # of docs/evidence.md: characters of a line, lines
 KIB = 1024
 # Bytes of all files that a pattern matches together, at most. Manual pages do not count.
 LIMITS = {
