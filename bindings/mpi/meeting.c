@@ -4,6 +4,7 @@
  * others learn of it. */
 #include "meeting.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,13 +56,29 @@ static void draw_secret(const struct gm_twin *twin, char text[2 * SECRET_BYTES +
     if (twin->rank == 0 && getrandom(random, sizeof(random), 0) == (ssize_t)sizeof(random))
         for (int i = 0; i < SECRET_BYTES; i++)
             snprintf(text + 2 * i, 3, "%02x", random[i]);
+    explicit_bzero(random, sizeof(random));
     gm_library.Bcast(text, 2 * SECRET_BYTES + 1, MPI_CHAR, 0, twin->mpi);
 }
 
-/* A secret of the environment is gyre's to read. */
+static bool is_set(const char *name)
+{
+    const char *text = getenv(name);
+    return text && *text;
+}
+
+static bool secret_is_given;
+
+static void look_for_secret(void)
+{
+    secret_is_given = is_set("GYRE_SECRET") || is_set("GYRE_SECRET_FILE");
+}
+
+/* A secret of the environment is gyre's to read. The first world takes it out, so that it is looked for once. */
 static bool has_secret(void)
 {
-    return getenv("GYRE_SECRET") || getenv("GYRE_SECRET_FILE");
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, look_for_secret);
+    return secret_is_given;
 }
 
 static bool create(struct meeting *meeting, const char *secret)
@@ -122,6 +139,7 @@ void gm_meeting_hold(struct gm_twin *twin, bool ready)
         return;
     draw_secret(twin, secret);
     bool created = create(&meeting, secret);
+    explicit_bzero(secret, sizeof(secret));
     twin->mask |= created && is_near(twin) ? NEAR : 0;
     if (step(&meeting, created)) {
         twin->near = twin->mask & NEAR;

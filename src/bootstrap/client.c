@@ -20,6 +20,7 @@
 #include "core/config.h"
 #include "core/log.h"
 #include "core/mem.h"
+#include "core/secret_memory.h"
 #include "net/byte_codec.h"
 
 #define CONNECT_TIMEOUT (5 * GY_SECOND)
@@ -35,7 +36,7 @@
 struct member {
     struct gy_rendezvous *meeting;
     struct gy_world *world;
-    struct gy_handshake_io handshake_io;
+    struct gy_handshake_io *handshake_io; /* secret memory */
     bool handshake_over;
     int errnum;  /* of the last attempt */
     bool silent; /* the last attempt was accepted, and not answered */
@@ -133,7 +134,7 @@ static void await_handshake(struct member *member, const struct gy_place *place,
 
     while (!member->handshake_over && gy_now() < member->deadline && !failed(member)) {
         gy_poller_poll(member->world->poller, GY_SECOND / 20);
-        if (member->handshake_io.connecting && gy_now() > connected_by)
+        if (member->handshake_io->connecting && gy_now() > connected_by)
             return;
         if (!of_root || !where->path || gy_now() < check_at)
             continue;
@@ -160,11 +161,11 @@ static bool connect_once(struct member *member, const struct gy_place *place, bo
         return false;
     world->counters.sockets_opened++;
     gy_socket_tune(fd, world->config->peer_timeout_ns);
-    memset(&member->handshake_io, 0, sizeof(member->handshake_io));
-    gy_handshake_initiate(&member->handshake_io.handshake, key, to_root ? 0 : world->job, GY_PURPOSE_BOOTSTRAP,
+    memset(member->handshake_io, 0, sizeof(*member->handshake_io));
+    gy_handshake_initiate(&member->handshake_io->handshake, key, to_root ? 0 : world->job, GY_PURPOSE_BOOTSTRAP,
                           (uint32_t)world->rank, (uint32_t)rank, (enum gy_integrity)world->config->integrity);
     member->errnum = ENOMEM;
-    if (!gy_handshake_io_start(&member->handshake_io, world->poller, fd, true, on_handshake, member))
+    if (!gy_handshake_io_start(member->handshake_io, world->poller, fd, true, on_handshake, member))
         return false;
     await_handshake(member, place, to_root);
     member->silent = false;
@@ -173,10 +174,10 @@ static bool connect_once(struct member *member, const struct gy_place *place, bo
         socklen_t bytes = sizeof(peer);
 
         member->silent = getpeername(fd, (struct sockaddr *)&peer, &bytes) == 0;
-        gy_handshake_io_cancel(&member->handshake_io);
+        gy_handshake_io_cancel(member->handshake_io);
         member->errnum = ETIMEDOUT;
     }
-    return member->handshake_io.fd >= 0;
+    return member->handshake_io->fd >= 0;
 }
 
 static bool find_root(struct member *member, struct gy_place *place_p)
@@ -332,11 +333,11 @@ static gyre_status take_position(struct member *member)
         }
         if (reach_root(member) != GYRE_SUCCESS)
             break;
-        const struct gy_seal_keys *keys = &member->handshake_io.handshake.keys;
-        if (gy_stream_open(&member->root, world->poller, member->handshake_io.fd, keys,
+        const struct gy_seal_keys *keys = &member->handshake_io->handshake.keys;
+        if (gy_stream_open(&member->root, world->poller, member->handshake_io->fd, keys,
                            gy_max_size(8 + GY_BOOTSTRAP_TEXT, GY_POSITION_BYTES), on_message, on_closed, member,
                            member->error) != GYRE_SUCCESS) {
-            gy_stream_refuse(member->handshake_io.fd, keys, GY_BOOTSTRAP_FAILED, body,
+            gy_stream_refuse(member->handshake_io->fd, keys, GY_BOOTSTRAP_FAILED, body,
                              gy_bootstrap_failed_encode(member->error, member->world->rank, body));
             break;
         }
@@ -353,7 +354,7 @@ static void await_welcome(struct member *member)
 {
     struct gy_bootstrap_tree *tree = &member->tree;
 
-    gy_bootstrap_tree_join(tree, member->parent, member->handshake_io.fd, &member->handshake_io.handshake.keys);
+    gy_bootstrap_tree_join(tree, member->parent, member->handshake_io->fd, &member->handshake_io->handshake.keys);
     while (!failed(member) && !tree->welcome && !tree->turned_away && gy_now() < member->deadline)
         gy_poller_poll(member->world->poller, GY_SECOND / 20);
     member->errnum = tree->turned_away ? ECONNRESET : ETIMEDOUT;
@@ -380,7 +381,7 @@ static void join_parent(struct member *member)
     for (int attempt = 0; attempt < 3 && !reached && !failed(member); attempt++)
         reached = connect_once(member, &place, false);
     if (reached && failed(member))
-        close(member->handshake_io.fd);
+        close(member->handshake_io->fd);
     else if (reached)
         await_welcome(member);
     if (member->tree.welcome) {
@@ -430,15 +431,19 @@ gyre_status gy_bootstrap_as_member(struct gy_rendezvous *meeting, struct gy_erro
     struct member *member = gy_alloc_zero(1, sizeof(*member));
     gyre_status status;
 
-    if (!member)
+    if (member)
+        member->handshake_io = gy_secret_alloc(sizeof(*member->handshake_io), GY_SECRET_COPIED);
+    if (!member || !member->handshake_io) {
+        gy_free(member);
         return gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory to meet");
+    }
     member->meeting = meeting;
     member->world = meeting->world;
     member->deadline = meeting->deadline;
     member->error = error;
-    member->handshake_io.fd = -1;
+    member->handshake_io->fd = -1;
     status = bootstrap(member);
-    explicit_bzero(member, sizeof(*member)); /* its handshake has keys in it */
+    gy_secret_free(member->handshake_io);
     gy_free(member);
     return status;
 }

@@ -15,7 +15,7 @@
 #include "bootstrap/world.h"
 #include "core/clock.h"
 #include "core/log.h"
-#include "core/mem.h"
+#include "core/secret_memory.h"
 #include "net/host_probe.h"
 
 #define ATTEMPTS 3
@@ -34,6 +34,8 @@ struct gy_connector {
     void *user;
 };
 
+_Static_assert(sizeof(struct gy_connector) <= GY_SECRET_MOST, "a piece of secret memory");
+
 static int connector_start(struct gy_connector *connector);
 
 static bool is_routed(const struct gy_connector *connector)
@@ -47,29 +49,17 @@ static struct gy_place place_of(const struct gy_connector *connector)
                                                              : connector->world->members[connector->rank].address};
 }
 
-/* Its handshake has keys in it from the first moment. */
-static void connector_free(struct gy_connector *connector)
-{
-    gy_handshake_forget(&connector->handshake_io.handshake);
-    gy_free(connector);
-}
-
 static void connector_end(struct gy_connector *connector, int fd, int errnum)
 {
-    struct gy_seal_keys keys = connector->handshake_io.handshake.keys;
     struct gy_connector **at = &connector->world->connectors;
-    gy_listener_func callback = connector->callback;
-    void *user = connector->user;
-    int rank = connector->rank;
 
     while (*at && *at != connector)
         at = &(*at)->next;
     if (*at)
         *at = connector->next;
     connector->world->connect_errnum = errnum;
-    connector_free(connector);
-    callback(user, rank, fd, fd >= 0 ? &keys : NULL);
-    explicit_bzero(&keys, sizeof(keys));
+    connector->callback(connector->user, connector->rank, fd, fd >= 0 ? &connector->handshake_io.handshake.keys : NULL);
+    gy_secret_free(connector);
 }
 
 static bool may_try_again(struct gy_connector *connector, int errnum)
@@ -165,7 +155,7 @@ static gyre_status connector_begin(struct gy_world *world, int rank, const struc
                                    enum gy_purpose purpose, gy_listener_func callback, void *user,
                                    struct gy_error *error)
 {
-    struct gy_connector *connector = gy_alloc_zero(1, sizeof(*connector));
+    struct gy_connector *connector = gy_secret_alloc(sizeof(*connector), GY_SECRET_COPIED); /* a handshake has keys */
     int errnum;
 
     if (!connector)
@@ -180,7 +170,7 @@ static gyre_status connector_begin(struct gy_world *world, int rank, const struc
     connector->user = user;
     errnum = connector_start(connector);
     if (errnum) {
-        connector_free(connector);
+        gy_secret_free(connector);
         return gy_error_system(error, errnum, "rank %d cannot connect to rank %d", world->rank, rank);
     }
     connector->next = world->connectors;
@@ -248,7 +238,7 @@ void gy_world_cancel_connectors(struct gy_world *world, const void *user)
         *at = connector->next;
         gy_handshake_io_cancel(&connector->handshake_io);
         gy_ping_cancel(&connector->ping, false);
-        connector_free(connector);
+        gy_secret_free(connector);
     }
 }
 
@@ -263,6 +253,6 @@ void gy_world_end_connectors(struct gy_world *world, bool forked)
         else
             gy_handshake_io_cancel(&connector->handshake_io);
         gy_ping_cancel(&connector->ping, forked);
-        connector_free(connector);
+        gy_secret_free(connector);
     }
 }

@@ -16,9 +16,11 @@
 
 #include "bootstrap/launcher.h"
 #include "core/log.h"
+#include "core/secret_memory.h"
+#include "core/secret_variable.h"
 #include "net/handshake.h"
 
-#define SECRET_MOST 4096
+#define SECRET_MOST (GY_SECRET_MOST - 1) /* bytes of a file */
 #define SIZE_MOST 65536
 
 static gyre_status read_rank(const gyre_config *user, const struct gy_config *config, struct gy_identity *identity,
@@ -68,6 +70,11 @@ static gyre_status read_address(const gyre_config *user, const struct gy_config 
     if (identity->launcher != &gy_launcher_slurm && gy_launcher_text("MASTER_ADDR"))
         return gy_launcher_torchrun.place(identity, config, error);
     return identity->launcher->place(identity, config, error);
+}
+
+static gyre_status no_memory(struct gy_error *error)
+{
+    return gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for the job's secret");
 }
 
 /* True if a secret cannot hold 128 bits of randomness. Its source cannot be seen in a text, but a text that is too
@@ -144,13 +151,16 @@ static ssize_t read_whole(int fd, char *text_p, size_t room)
 
 static gyre_status take_secret(const char *path, int fd, struct gy_identity *identity, struct gy_error *error)
 {
-    char text[SECRET_MOST + 1];
     gyre_status status = check_secret_file(path, fd, error);
+    char *text;
     ssize_t got;
 
     if (status != GYRE_SUCCESS)
         return status;
-    got = read_whole(fd, text, sizeof(text));
+    text = gy_secret_alloc(SECRET_MOST + 1, GY_SECRET_COPIED);
+    if (!text)
+        return no_memory(error);
+    got = read_whole(fd, text, SECRET_MOST + 1);
     if (got < 0)
         status = gy_error_system(error, errno, "GYRE_SECRET_FILE: cannot read %s", path);
     else if (got > SECRET_MOST)
@@ -160,7 +170,7 @@ static gyre_status take_secret(const char *path, int fd, struct gy_identity *ide
         got--;
     if (status == GYRE_SUCCESS)
         status = use_secret(identity, text, (size_t)got, "the text in GYRE_SECRET_FILE", error);
-    sodium_memzero(text, sizeof(text));
+    gy_secret_free(text);
     return status;
 }
 
@@ -176,6 +186,18 @@ static gyre_status read_secret_file(const char *path, struct gy_identity *identi
     return status;
 }
 
+static gyre_status take_variable(struct gy_identity *identity, struct gy_error *error)
+{
+    char *text = gy_secret_alloc(GY_SECRET_TEXT, GY_SECRET_COPIED);
+    gyre_status status;
+
+    if (!text)
+        return no_memory(error);
+    status = use_secret(identity, text, gy_secret_variable_take(text), GY_SECRET_VARIABLE, error);
+    gy_secret_free(text);
+    return status;
+}
+
 static gyre_status read_secret(const gyre_config *user, const struct gy_config *config, struct gy_identity *identity,
                                struct gy_error *error)
 {
@@ -183,11 +205,11 @@ static gyre_status read_secret(const gyre_config *user, const struct gy_config *
 
     if (user && user->secret)
         return use_secret(identity, user->secret, strlen(user->secret), "gyre_config.secret", error);
-    if (*config->secret && *config->secret_file)
+    if (gy_secret_variable_is_set() && *config->secret_file)
         return gy_error_set(error, GYRE_BAD_CONFIGURATION, -1,
                             "GYRE_SECRET and GYRE_SECRET_FILE are both set, and may differ: set one of them");
-    if (*config->secret)
-        return use_secret(identity, config->secret, strlen(config->secret), "GYRE_SECRET", error);
+    if (gy_secret_variable_is_set())
+        return take_variable(identity, error);
     if (*config->secret_file)
         return read_secret_file(config->secret_file, identity, error);
     gy_handshake_key_of_secret(no_secret, sizeof(no_secret), identity->key);
@@ -206,43 +228,43 @@ void gy_identity_end(struct gy_identity *identity)
 gyre_status gy_identity_read(const gyre_config *user, const struct gy_config *config, struct gy_identity *identity_p,
                              struct gy_error *error)
 {
-    struct gy_identity identity = {0};
+    struct gy_identity *identity = identity_p;
     gyre_status status;
 
-    status = read_rank(user, config, &identity, error);
+    memset(identity, 0, sizeof(*identity));
+    status = read_rank(user, config, identity, error);
     if (status == GYRE_SUCCESS)
-        status = read_address(user, config, &identity, error);
+        status = read_address(user, config, identity, error);
     if (status == GYRE_SUCCESS)
-        status = read_secret(user, config, &identity, error);
+        status = read_secret(user, config, identity, error);
     if (status != GYRE_SUCCESS) {
-        gy_identity_end(&identity);
+        gy_identity_end(identity);
         return status;
     }
-    identity.label = gy_launcher_run(identity.launcher ? identity.launcher : &gy_launcher_torchrun);
-    if (identity.launcher)
-        gy_log(GY_LOG_INFO, "rank %d of %d, local rank %d, by %s (GYRE_LAUNCHER=%s)", identity.rank, identity.size,
-               identity.local_rank, identity.launcher->program, identity.launcher->name);
-    *identity_p = identity;
+    identity->label = gy_launcher_run(identity->launcher ? identity->launcher : &gy_launcher_torchrun);
+    if (identity->launcher)
+        gy_log(GY_LOG_INFO, "rank %d of %d, local rank %d, by %s (GYRE_LAUNCHER=%s)", identity->rank, identity->size,
+               identity->local_rank, identity->launcher->program, identity->launcher->name);
     return GYRE_SUCCESS;
 }
 
 gyre_status gy_identity_read_joiner(const gyre_config *user, const struct gy_config *config,
                                     struct gy_identity *identity_p, struct gy_error *error)
 {
-    struct gy_identity identity = {.local_rank = -1};
+    struct gy_identity *identity = identity_p;
     gyre_status status = GYRE_SUCCESS;
 
+    memset(identity, 0, sizeof(*identity));
+    identity->local_rank = -1;
     if (user && user->address)
-        status = parse_address(user->address, "gyre_config.address", &identity, error);
+        status = parse_address(user->address, "gyre_config.address", identity, error);
     else if (*config->address)
-        status = parse_address(config->address, "GYRE_ADDRESS", &identity, error);
+        status = parse_address(config->address, "GYRE_ADDRESS", identity, error);
     else if (gy_launcher_text("MASTER_ADDR"))
-        status = gy_launcher_torchrun.place(&identity, config, error);
+        status = gy_launcher_torchrun.place(identity, config, error);
     if (status == GYRE_SUCCESS)
-        status = read_secret(user, config, &identity, error);
-    if (status != GYRE_SUCCESS)
-        return status;
-    identity.label = gy_launcher_run(&gy_launcher_torchrun);
-    *identity_p = identity;
-    return GYRE_SUCCESS;
+        status = read_secret(user, config, identity, error);
+    if (status == GYRE_SUCCESS)
+        identity->label = gy_launcher_run(&gy_launcher_torchrun);
+    return status;
 }

@@ -31,6 +31,7 @@ struct gy_identity {
     void (*exchange_end)(void *user); /* the launcher's, called after bootstrap or its failure; NULL: nothing to end */
 };
 
+/* `identity_p` should be secret memory: it has a key until gy_identity_end. On failure it has none. */
 gyre_status gy_identity_read(const gyre_config *user, const struct gy_config *config, struct gy_identity *identity_p,
                              struct gy_error *error);
 /* For a joiner, which is told its rank later: the address (NONE if not given), the secret and torchrun's run. */

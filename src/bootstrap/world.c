@@ -20,6 +20,7 @@
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/mem.h"
+#include "core/secret_memory.h"
 #include "core/topology.h"
 #include "net/interface.h"
 
@@ -265,17 +266,17 @@ static gyre_status bootstrap(struct gy_world *world, const struct gy_identity *i
 {
     struct gy_rendezvous meeting = {
         .world = world, .identity = identity, .listen_fd = -1, .deadline = gy_now() + world->config->meet_timeout_ns};
+    gyre_status status = GYRE_SUCCESS;
 
     meeting.settings_bytes = gy_config_shared(world->config, meeting.settings);
     gy_random(meeting.salt, sizeof(meeting.salt));
     while (world->job == 0)
         gy_random(&world->job, sizeof(world->job));
     gy_handshake_derive(identity->key, "gyre session", world->job, meeting.salt, world->key);
-    if (world->size == 1)
-        return GYRE_SUCCESS;
-    if (identity->exchange)
-        return bootstrap_by_exchange(&meeting, error);
-    return bootstrap_by_socket(&meeting, error);
+    if (world->size > 1)
+        status = identity->exchange ? bootstrap_by_exchange(&meeting, error) : bootstrap_by_socket(&meeting, error);
+    explicit_bzero(meeting.salt, sizeof(meeting.salt));
+    return status;
 }
 
 gyre_status gy_world_bootstrap(struct gy_world *world, const struct gy_identity *identity, struct gy_error *error)
@@ -308,7 +309,8 @@ struct gy_world *gy_world_make(int rank, int size, uint32_t epoch, struct gy_con
     world->poller = poller;
     world->members = gy_alloc_zero((size_t)size, sizeof(*world->members));
     world->locals = gy_alloc_zero((size_t)size, sizeof(*world->locals));
-    if (world->members && world->locals)
+    world->key = gy_secret_alloc(GY_KEY_BYTES, GY_SECRET_WIPED);
+    if (world->members && world->locals && world->key)
         return world;
     gy_world_release(world, false);
     return NULL;
@@ -325,6 +327,6 @@ void gy_world_release(struct gy_world *world, bool forked)
         close(world->held[--world->helds]);
     gy_free(world->locals);
     gy_free(world->members);
-    explicit_bzero(world->key, sizeof(world->key));
+    gy_secret_free(world->key);
     gy_free(world);
 }

@@ -41,7 +41,7 @@ struct gy_world {
     uint32_t epoch;            /* 1 for a fresh world */
     int64_t known_running;     /* when this process was last known not to be stopped, before it knew of this epoch; 0 */
     uint64_t job;              /* random, made by rank 0 */
-    uint8_t key[GY_KEY_BYTES]; /* from the secret; keys every handshake */
+    uint8_t *key;              /* [GY_KEY_BYTES], from the secret; keys every handshake; secret memory */
     struct gy_member *members; /* [size] */
     int hosts;                 /* number of hosts */
     int *locals;               /* ranks of this host, ascending, [nlocals] */

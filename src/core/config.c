@@ -12,6 +12,7 @@
 #include "clock.h"
 #include "log.h"
 #include "rules.h"
+#include "secret_variable.h"
 #include "setting.h"
 
 extern char **environ;
@@ -84,7 +85,7 @@ static const struct gy_setting settings[] = {
      "1: this process joins a world that is there already and lets joining processes in, at the address of any of its "
      "members",
      "0 or 1", PLAIN},
-    {"GYRE_SECRET", &gy_setting_text, FIELD(secret), 22, 0, "", "text",
+    {GY_SECRET_VARIABLE, &gy_setting_secret, 0, GY_SECRET_TEXT, 22, 0, "", "text",
      "the job's secret, the same on every rank: a random text of 22 characters or more", "22 to 255 characters long",
      SECRET},
     {"GYRE_SECRET_FILE", &gy_setting_text, FIELD(secret_file), 0, 0, "", "path",

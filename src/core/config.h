@@ -29,7 +29,6 @@ struct gy_config {
     char launcher[16];        /* GYRE_LAUNCHER       "" = by the variables that are there */
     char address[256];        /* GYRE_ADDRESS        rendezvous, "" = MASTER_ADDR:MASTER_PORT */
     bool join;                /* GYRE_JOIN           0|1: into a world that is there */
-    char secret[256];         /* GYRE_SECRET         "" (not shown by describe) */
     char secret_file[256];    /* GYRE_SECRET_FILE    "" */
     bool insecure;            /* GYRE_INSECURE       0|1 */
     int integrity;            /* GYRE_INTEGRITY      off|crc|mac|encrypt, off */

@@ -27,7 +27,7 @@ static void environment_read(void)
 }
 
 /* Takes this allocation's number; returns true if this is the one that has to fail. */
-static bool must_fail(void)
+bool gy_alloc_must_fail(void)
 {
     uint64_t number;
 
@@ -64,7 +64,7 @@ void *gy_alloc(size_t bytes)
 {
     gyre_allocator *user = user_allocator();
 
-    if (must_fail())
+    if (gy_alloc_must_fail())
         return NULL;
     bytes = bytes ? bytes : 1;
     return counted(user ? user->allocate(user->user, bytes, _Alignof(max_align_t)) : malloc(bytes));
@@ -75,7 +75,7 @@ void *gy_alloc_zero(size_t count, size_t bytes)
     gyre_allocator *user = user_allocator();
     size_t total;
 
-    if (must_fail() || __builtin_mul_overflow(count, bytes, &total))
+    if (gy_alloc_must_fail() || __builtin_mul_overflow(count, bytes, &total))
         return NULL;
     total = total ? total : 1;
     if (!user)
@@ -89,7 +89,7 @@ void *gy_alloc_aligned(size_t align, size_t bytes)
     gyre_allocator *user = user_allocator();
     void *memory = NULL;
 
-    if (must_fail())
+    if (gy_alloc_must_fail())
         return NULL;
     align = gy_max_size(align, sizeof(void *));
     bytes = bytes ? bytes : 1;
@@ -103,7 +103,7 @@ void *gy_realloc(void *old, size_t bytes)
     gyre_allocator *user = user_allocator();
     void *memory;
 
-    if (must_fail())
+    if (gy_alloc_must_fail())
         return NULL;
     bytes = bytes ? bytes : 1;
     if (!old)

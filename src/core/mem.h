@@ -14,6 +14,9 @@ void gy_free(void *memory); /* NULL is allowed */
 /* Memory from the user's functions from now on; NULL: from libc again. False: something is allocated still. */
 bool gy_mem_set_allocator(const gyre_allocator *allocator);
 
+/* Counts an allocation that is made elsewhere (secret_memory.c). True: it has to fail. */
+bool gy_alloc_must_fail(void);
+
 /* For tests (not exported from libgyre.so): allocations since start; make the n-th from now fail (0: never). Also read
  * once from GYRE_TEST_FAIL_ALLOC. Thread-safe. */
 uint64_t gy_alloc_count(void);

@@ -142,13 +142,18 @@ static void print_size(const struct gy_setting *setting, const void *field, char
 const struct gy_setting_kind gy_setting_size = {parse_size, print_size, NULL};
 const struct gy_setting_kind gy_setting_power = {parse_power, print_size, NULL};
 
-static bool parse_text(const struct gy_setting *setting, const char *text, void *field)
+static bool has_length(const struct gy_setting *setting, const char *text)
 {
     size_t length = strlen(text);
 
-    if (length >= setting->size || (length && length < (size_t)setting->least))
+    return length < setting->size && (length == 0 || length >= (size_t)setting->least);
+}
+
+static bool parse_text(const struct gy_setting *setting, const char *text, void *field)
+{
+    if (!has_length(setting, text))
         return false;
-    memcpy(field, text, length + 1);
+    memcpy(field, text, strlen(text) + 1);
     return true;
 }
 
@@ -158,12 +163,26 @@ static void print_text(const struct gy_setting *setting, const void *field, char
     snprintf(text_p, bytes, "%s", (const char *)field);
 }
 
+static bool parse_secret(const struct gy_setting *setting, const char *text, void *field)
+{
+    (void)field;
+    return has_length(setting, text);
+}
+
+static void print_secret(const struct gy_setting *setting, const void *field, char *text_p, size_t bytes)
+{
+    (void)setting;
+    (void)field;
+    snprintf(text_p, bytes, "(not shown)");
+}
+
 static bool parse_launcher(const struct gy_setting *setting, const char *text, void *field)
 {
     return word_index(setting, text) >= 0 && parse_text(setting, text, field);
 }
 
 const struct gy_setting_kind gy_setting_text = {parse_text, print_text, NULL};
+const struct gy_setting_kind gy_setting_secret = {parse_secret, print_secret, NULL};
 const struct gy_setting_kind gy_setting_launcher = {
     parse_launcher, print_text, WORDS("", "torchrun", "openmpi", "pmix", "pmi", "slurm")}; /* bootstrap/launcher.c */
 

@@ -46,6 +46,8 @@ extern const struct gy_setting_kind gy_setting_names;      /* "shm,tcp" */
 extern const struct gy_setting_kind gy_setting_interfaces; /* "", or up to GY_RAILS_MOST names or addresses */
 extern const struct gy_setting_kind gy_setting_hierarchy;  /* "host", "numa", "cache", "off", or "2,2,3" */
 extern const struct gy_setting_kind gy_setting_choices;    /* "", or "all_reduce:ring,broadcast:binary_tree" */
+/* No field: the text is only checked. gy_secret_variable_take reads it. */
+extern const struct gy_setting_kind gy_setting_secret;
 /* struct gy_tuning: the file is read at once, so that a bad one is found before any rank waits. */
 extern const struct gy_setting_kind gy_setting_tuning;
 

@@ -3,7 +3,7 @@
 
 #include "bootstrap/identity.h"
 #include "core/log.h"
-#include "core/mem.h"
+#include "core/secret_memory.h"
 #include "membership/agreement.h"
 #include "membership/join_address.h"
 #include "membership/overlay.h"
@@ -18,30 +18,43 @@ gyre_status gy_epoch_prepare(struct gy_world *world, struct gy_error *error)
     return world->agreement ? GYRE_SUCCESS : gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for agreements");
 }
 
-gyre_status gy_world_open(const gyre_config *user, struct gy_config *config, struct gy_poller *poller,
-                          struct gy_world **world_p, struct gy_error *error)
+static gyre_status open_world(const struct gy_identity *identity, struct gy_config *config, struct gy_poller *poller,
+                              struct gy_world **world_p, struct gy_error *error)
 {
-    struct gy_identity identity;
     struct gy_world *world;
-    gyre_status status = gy_identity_read(user, config, &identity, error);
+    gyre_status status;
 
-    if (status != GYRE_SUCCESS)
-        return status;
-    gy_log_set_rank(identity.rank);
-    world = gy_world_make(identity.rank, identity.size, 1, config, poller);
+    gy_log_set_rank(identity->rank);
+    world = gy_world_make(identity->rank, identity->size, 1, config, poller);
     if (world)
-        world->join_address = gy_join_address_make(&identity, config);
+        world->join_address = gy_join_address_make(identity, config);
     if (world && world->join_address)
         status = gy_epoch_prepare(world, error);
     else
-        status = gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for %d members", identity.size);
+        status = gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for %d members", identity->size);
     if (status == GYRE_SUCCESS)
-        status = gy_world_bootstrap(world, &identity, error);
-    gy_identity_end(&identity);
+        status = gy_world_bootstrap(world, identity, error);
     if (status == GYRE_SUCCESS)
         *world_p = world;
     else
         gy_world_free(world);
+    return status;
+}
+
+gyre_status gy_world_open(const gyre_config *user, struct gy_config *config, struct gy_poller *poller,
+                          struct gy_world **world_p, struct gy_error *error)
+{
+    struct gy_identity *identity = gy_secret_alloc(sizeof(*identity), GY_SECRET_COPIED);
+    gyre_status status;
+
+    if (!identity)
+        return gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for the identity of a rank");
+    status = gy_identity_read(user, config, identity, error);
+    if (status == GYRE_SUCCESS) {
+        status = open_world(identity, config, poller, world_p, error);
+        gy_identity_end(identity);
+    }
+    gy_secret_free(identity);
     return status;
 }
 

@@ -18,16 +18,27 @@
 #include "bootstrap/messages.h"
 #include "core/log.h"
 #include "core/mem.h"
+#include "core/secret_memory.h"
 
 #define NAMES 8 /* tries for a free name of a Unix socket */
+
+static uint8_t *copy_key(const uint8_t key[GY_KEY_BYTES])
+{
+    uint8_t *copy = gy_secret_alloc(GY_KEY_BYTES, GY_SECRET_WIPED);
+
+    return copy ? memcpy(copy, key, GY_KEY_BYTES) : NULL;
+}
 
 struct gy_join_address *gy_join_address_make(const struct gy_identity *identity, const struct gy_config *config)
 {
     struct gy_join_address *join_address = gy_alloc_zero(1, sizeof(*join_address));
 
-    if (!join_address)
+    if (join_address)
+        join_address->key = copy_key(identity->key);
+    if (!join_address || !join_address->key) {
+        gy_free(join_address);
         return NULL;
-    memcpy(join_address->key, identity->key, sizeof(join_address->key));
+    }
     join_address->label = identity->label;
     join_address->local_only = !identity->has_secret && !identity->insecure;
     join_address->address = identity->address;
@@ -52,11 +63,16 @@ bool gy_join_listener_dup(const struct gy_join_listener *listener, struct gy_joi
 struct gy_join_address *gy_join_address_inherit(const struct gy_join_address *join_address)
 {
     struct gy_join_address *heir = gy_alloc(sizeof(*heir));
+    uint8_t *key = copy_key(join_address->key);
 
     errno = ENOMEM;
-    if (!heir)
+    if (!heir || !key) {
+        gy_free(heir);
+        gy_secret_free(key);
         return NULL;
+    }
     *heir = *join_address;
+    heir->key = key;
     heir->own.fd = heir->known.fd = -1;
     heir->handed = false;
     if (gy_join_listener_dup(&join_address->own, &heir->own) &&
@@ -74,7 +90,7 @@ void gy_join_address_abandon(struct gy_join_address *join_address)
         close(join_address->own.fd);
     if (join_address->known.fd >= 0)
         close(join_address->known.fd);
-    explicit_bzero(join_address->key, sizeof(join_address->key));
+    gy_secret_free(join_address->key);
     gy_free(join_address);
 }
 

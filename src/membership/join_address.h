@@ -17,9 +17,9 @@ struct gy_join_listener {
 };
 
 struct gy_join_address {
-    uint8_t key[GY_KEY_BYTES]; /* derived from the secret, as in bootstrap */
-    uint64_t label, nonce;     /* the launcher's run; of the line in the file */
-    size_t settings_bytes;     /* of the run: a joiner takes attributes over from its world, and asks later ones for */
+    uint8_t *key;          /* [GY_KEY_BYTES], derived from the secret, as in bootstrap; secret memory */
+    uint64_t label, nonce; /* the launcher's run; of the line in the file */
+    size_t settings_bytes; /* of the run: a joiner takes attributes over from its world, and asks later ones for */
     char settings[GY_CONFIG_SHARED]; /* what it was started with itself */
     bool local_only;                 /* no secret: Unix sockets of this user */
     bool handed;                     /* the next epoch has it: the file is that one's */

@@ -21,6 +21,7 @@
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/mem.h"
+#include "core/secret_memory.h"
 #include "core/topology.h"
 #include "membership/join_server.h"
 #include "membership/overlay.h"
@@ -37,13 +38,13 @@
 struct joiner {
     struct gy_config *config;
     struct gy_poller *poller;
-    struct gy_identity identity;
+    struct gy_identity *identity;         /* secret memory, like the handshake */
     struct gy_join_address *join_address; /* of the world to come */
     struct gy_member own;                 /* without its address */
     struct gy_next_world next;
     struct gy_place place, elsewhere; /* where this attempt goes; where the next one shall */
     bool redirected, aside;           /* the next attempt goes elsewhere; this one has */
-    struct gy_handshake_io handshake_io;
+    struct gy_handshake_io *handshake_io;
     bool handshake_over; /* the handshake is over */
     int errnum;
     enum gy_refusal refusal;
@@ -70,7 +71,7 @@ static bool failed(const struct joiner *joiner)
 
 static bool resolve(struct joiner *joiner, struct gy_place *place_p)
 {
-    const struct gy_address *address = &joiner->identity.address;
+    const struct gy_address *address = &joiner->identity->address;
     struct gy_error error = {.rank = -1, .quiet = true};
     struct gy_place place = {0};
 
@@ -98,9 +99,9 @@ static bool find_place(struct joiner *joiner, struct gy_place *place_p)
     struct sockaddr_storage own;
     uint64_t nonce;
 
-    if (joiner->identity.address.kind == GY_ADDRESS_TCP)
+    if (joiner->identity->address.kind == GY_ADDRESS_TCP)
         return resolve(joiner, place_p);
-    if (!gy_rendezvous_read(joiner->identity.address.path, joiner->join_address->local_only, place_p, &nonce,
+    if (!gy_rendezvous_read(joiner->identity->address.path, joiner->join_address->local_only, place_p, &nonce,
                             joiner->why, sizeof(joiner->why)))
         return false;
     if (gy_address_is_link_local(&place_p->address) &&
@@ -112,8 +113,8 @@ static bool find_place(struct joiner *joiner, struct gy_place *place_p)
 /* True if the file has another owner than the one of this attempt. */
 static bool moved(const struct joiner *joiner)
 {
-    return joiner->identity.address.kind == GY_ADDRESS_FILE && !joiner->aside &&
-           gy_rendezvous_moved(joiner->identity.address.path, joiner->join_address->local_only, &joiner->place);
+    return joiner->identity->address.kind == GY_ADDRESS_FILE && !joiner->aside &&
+           gy_rendezvous_moved(joiner->identity->address.path, joiner->join_address->local_only, &joiner->place);
 }
 
 /* ---- hearing ---- */
@@ -299,7 +300,7 @@ static void say_hello(struct joiner *joiner)
     char settings[GY_CONFIG_SHARED];
     size_t bytes = gy_config_shared(joiner->config, settings);
 
-    gy_wire_put(&wire, joiner->identity.label, 8);
+    gy_wire_put(&wire, joiner->identity->label, 8);
     gy_member_encode(&joiner->next.own, wire.at);
     memcpy(body + GY_JOIN_HELLO_LEAST, settings, bytes);
     gy_stream_send(&joiner->stream, GY_JOIN_HELLO, body, GY_JOIN_HELLO_LEAST + bytes);
@@ -308,15 +309,15 @@ static void say_hello(struct joiner *joiner)
 /* The socket is authenticated. */
 static void knock(struct joiner *joiner)
 {
-    struct gy_handshake *handshake = &joiner->handshake_io.handshake;
+    struct gy_handshake *handshake = &joiner->handshake_io->handshake;
     gyre_status status = make_listener(joiner);
 
     if (status == GYRE_SUCCESS)
-        status = gy_stream_open(&joiner->stream, joiner->poller, joiner->handshake_io.fd, &handshake->keys,
+        status = gy_stream_open(&joiner->stream, joiner->poller, joiner->handshake_io->fd, &handshake->keys,
                                 8 + GY_BOOTSTRAP_TEXT, on_message, on_closed, joiner, joiner->error);
     gy_handshake_forget(handshake);
     if (status != GYRE_SUCCESS) {
-        close(joiner->handshake_io.fd);
+        close(joiner->handshake_io->fd);
         return;
     }
     gy_stream_widen(&joiner->stream, GY_JOIN_WELCOME_LEAST + GY_CHARTER_MOST + (size_t)SIZE_MOST * GY_MEMBER_WIRE);
@@ -346,18 +347,18 @@ static void attempt(struct joiner *joiner)
         return;
     }
     gy_socket_tune(fd, joiner->config->peer_timeout_ns);
-    memset(&joiner->handshake_io, 0, sizeof(joiner->handshake_io));
-    gy_handshake_initiate(&joiner->handshake_io.handshake, joiner->identity.key, 0, GY_PURPOSE_JOIN, 1, 0,
+    memset(joiner->handshake_io, 0, sizeof(*joiner->handshake_io));
+    gy_handshake_initiate(&joiner->handshake_io->handshake, joiner->identity->key, 0, GY_PURPOSE_JOIN, 1, 0,
                           (enum gy_integrity)joiner->config->integrity);
-    if (!gy_handshake_io_start(&joiner->handshake_io, joiner->poller, fd, true, on_handshake, joiner)) {
+    if (!gy_handshake_io_start(joiner->handshake_io, joiner->poller, fd, true, on_handshake, joiner)) {
         snprintf(joiner->why, sizeof(joiner->why), "%s", strerror(ENOMEM));
         return;
     }
     wait_for(joiner, &joiner->handshake_over);
     if (!joiner->handshake_over) {
-        gy_handshake_io_cancel(&joiner->handshake_io);
+        gy_handshake_io_cancel(joiner->handshake_io);
         snprintf(joiner->why, sizeof(joiner->why), "it does not let anybody in now");
-    } else if (joiner->handshake_io.fd >= 0) {
+    } else if (joiner->handshake_io->fd >= 0) {
         knock(joiner);
     }
 }
@@ -375,7 +376,7 @@ static void handle_refusal(struct joiner *joiner, const char *at)
         return;
     if (joiner->first_refusal == 0)
         joiner->first_refusal = gy_now();
-    if (joiner->identity.address.kind == GY_ADDRESS_TCP || gy_now() - joiner->first_refusal > STALE_TIMEOUT)
+    if (joiner->identity->address.kind == GY_ADDRESS_TCP || gy_now() - joiner->first_refusal > STALE_TIMEOUT)
         gy_error_set(joiner->error, GYRE_REFUSED, -1, "this process was refused at %s: %.200s%s", at, joiner->why,
                      advice);
 }
@@ -391,7 +392,7 @@ static void pause_for(struct joiner *joiner, int64_t *pause)
 
 static gyre_status join(struct joiner *joiner)
 {
-    const struct gy_address *address = &joiner->identity.address;
+    const struct gy_address *address = &joiner->identity->address;
     char what[320], at[GY_ADDRESS_TEXT + 80] = "nowhere";
     int64_t pause = PAUSE_LEAST;
 
@@ -424,13 +425,34 @@ static gyre_status join(struct joiner *joiner)
 
 static gyre_status check_identity(struct joiner *joiner)
 {
-    const struct gy_identity *identity = &joiner->identity;
+    const struct gy_identity *identity = joiner->identity;
 
     if (identity->address.kind != GY_ADDRESS_NONE)
         return GYRE_SUCCESS;
     return gy_error_set(joiner->error, GYRE_BAD_CONFIGURATION, -1,
                         "a joining process needs the address of the world that it joins: set GYRE_ADDRESS, or "
                         "gyre_config.address, to tcp://HOST:PORT of any member or to the file:///PATH where it met");
+}
+
+static gyre_status begin_join(const gyre_config *user, struct joiner *joiner)
+{
+    gyre_status status;
+
+    joiner->identity = gy_secret_alloc(sizeof(*joiner->identity), GY_SECRET_COPIED);
+    joiner->handshake_io = gy_secret_alloc(sizeof(*joiner->handshake_io), GY_SECRET_COPIED);
+    if (!joiner->identity || !joiner->handshake_io)
+        return gy_error_set(joiner->error, GYRE_NO_MEMORY, -1, "no memory to join a world");
+    status = gy_identity_read_joiner(user, joiner->config, joiner->identity, joiner->error);
+    if (status == GYRE_SUCCESS)
+        status = check_identity(joiner);
+    if (status != GYRE_SUCCESS)
+        return status;
+    joiner->join_address = gy_join_address_make(joiner->identity, joiner->config);
+    if (!joiner->join_address)
+        return gy_error_set(joiner->error, GYRE_NO_MEMORY, -1, "no memory to join a world");
+    joiner->join_address->used = true;
+    gy_member_know_myself(&joiner->own, joiner->config);
+    return GYRE_SUCCESS;
 }
 
 gyre_status gy_world_join(const gyre_config *user, struct gy_config *config, struct gy_poller *poller,
@@ -446,22 +468,14 @@ gyre_status gy_world_join(const gyre_config *user, struct gy_config *config, str
     joiner->charter = charter_p;
     joiner->error = error;
     joiner->deadline = gy_now() + config->meet_timeout_ns;
-    status = gy_identity_read_joiner(user, config, &joiner->identity, error);
+    status = begin_join(user, joiner);
     if (status == GYRE_SUCCESS)
-        status = check_identity(joiner);
-    if (status == GYRE_SUCCESS)
-        joiner->join_address = gy_join_address_make(&joiner->identity, config);
-    if (status == GYRE_SUCCESS && !joiner->join_address)
-        status = gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory to join a world");
-    if (status == GYRE_SUCCESS && joiner->join_address) {
-        joiner->join_address->used = true;
-        gy_member_know_myself(&joiner->own, config);
         status = join(joiner);
-    }
     if (status == GYRE_SUCCESS)
         *world_p = joiner->world;
     gy_join_address_free(joiner->join_address);
-    explicit_bzero(joiner, sizeof(*joiner));
+    gy_secret_free(joiner->handshake_io);
+    gy_secret_free(joiner->identity);
     gy_free(joiner);
     return status;
 }

@@ -26,6 +26,7 @@
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/mem.h"
+#include "core/secret_memory.h"
 
 #define TICK_NS 250000000L
 #define TICK_OVERSUBSCRIBED_NS 40000000L /* where the unproved make room */
@@ -39,7 +40,7 @@
 
 struct gy_listener {
     struct gy_listener_env env;
-    uint8_t key[GY_HANDSHAKE_KEY_BYTES];
+    uint8_t *key; /* secret memory, like the handshakes */
     int fd, timer;
     long tick; /* nanoseconds from one to the next of the timer's; 0: it does not run */
     struct gy_watch watch, timer_watch;
@@ -62,8 +63,11 @@ gyre_status gy_listener_create(int fd, struct gy_listener **listener_p, struct g
 {
     struct gy_listener *listener = gy_alloc_zero(1, sizeof(*listener));
 
-    if (!listener) {
+    if (listener)
+        listener->key = gy_secret_alloc(GY_HANDSHAKE_KEY_BYTES, GY_SECRET_WIPED);
+    if (!listener || !listener->key) {
         close(fd);
+        gy_free(listener);
         return gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for a listener");
     }
     listener->fd = fd;
@@ -72,6 +76,7 @@ gyre_status gy_listener_create(int fd, struct gy_listener **listener_p, struct g
         int errnum = errno;
 
         close(fd);
+        gy_secret_free(listener->key);
         gy_free(listener);
         return gy_error_system(error, errnum, "cannot create a timer for the listener");
     }
@@ -175,13 +180,6 @@ static void note_refused(struct gy_listener *listener, const struct gy_handshake
                handshake->from, text);
 }
 
-/* A handshake that is through, or was broken off, has the connection's keys in it. */
-static void forget(struct gy_handshake_io *handshake_io)
-{
-    gy_handshake_forget(&handshake_io->handshake);
-    gy_free(handshake_io);
-}
-
 /* A peer that sends a byte now and then has authenticated no more than one that sends nothing. */
 static bool is_over(const struct gy_handshake_io *handshake_io, int64_t age, int64_t unproved)
 {
@@ -206,7 +204,7 @@ static void drop_older_than(struct gy_listener *listener, int64_t age, int64_t u
             gy_log(GY_LOG_WARN, "a connection from %s did not finish its handshake in time", handshake_io->from);
         gy_handshake_io_cancel(handshake_io);
         unlink_handshake(listener, handshake_io);
-        forget(handshake_io);
+        gy_secret_free(handshake_io);
     }
 }
 
@@ -227,45 +225,43 @@ static void keep(struct gy_listener *listener, struct gy_handshake_io *handshake
     handshake_io->next = *at ? (*at)->next : NULL;
     if (*at) {
         close((*at)->fd);
-        forget(*at);
+        gy_secret_free(*at);
     }
     *at = handshake_io;
 }
 
-/* Handles an inbound connection whose handshake has ended; `handshake` is freed or kept. */
-static void receive(struct gy_listener *listener, struct gy_handshake_io *handshake_io,
-                    const struct gy_handshake *handshake, int errnum)
+/* Handles an inbound connection whose handshake has ended. Returns true if it is kept. The callback may close the
+ * listener, which is not used afterwards. */
+static bool receive(struct gy_listener *listener, struct gy_handshake_io *handshake_io, int errnum)
 {
+    const struct gy_handshake *handshake = &handshake_io->handshake;
     int fd = handshake_io->fd;
     bool refused = handshake->state == GY_HANDSHAKE_REFUSED;
 
-    if (!refused && !errnum && fd >= 0 && !listener->on[handshake->purpose]) {
-        listener->held += listener->env.most > 0;
-        keep(listener, handshake_io);
-        return;
-    }
-    if (refused)
+    if (refused) {
         note_refused(listener, handshake_io);
-    else if (errnum || fd < 0)
+        if (listener->refused)
+            listener->refused(listener->refused_user, handshake);
+        return false;
+    }
+    if (errnum || fd < 0) {
         note_gone(listener, handshake_io);
-    forget(handshake_io);
-    if (refused && listener->refused)
-        listener->refused(listener->refused_user, handshake);
-    if (refused || errnum || fd < 0)
-        return;
-    if (listener->env.most)
-        listener->held++;
+        return false;
+    }
+    listener->held += listener->env.most > 0;
+    if (!listener->on[handshake->purpose]) {
+        keep(listener, handshake_io);
+        return true;
+    }
     listener->on[handshake->purpose](listener->user[handshake->purpose], (int)handshake->from, fd, &handshake->keys);
+    return false;
 }
 
-/* The callback may close the listener, so afterwards only a copy of the handshake is read. */
 static void on_handshake(void *user, struct gy_handshake_io *handshake_io, int errnum)
 {
-    struct gy_handshake handshake = handshake_io->handshake;
-
     unlink_handshake(user, handshake_io);
-    receive(user, handshake_io, &handshake, errnum);
-    gy_handshake_forget(&handshake);
+    if (!receive(user, handshake_io, errnum))
+        gy_secret_free(handshake_io);
 }
 
 static void begin_handshake(struct gy_listener *listener, int fd, const struct sockaddr_storage *from)
@@ -279,7 +275,7 @@ static void begin_handshake(struct gy_listener *listener, int fd, const struct s
         return;
     }
     gy_socket_tune(fd, listener->env.peer_timeout_ns);
-    handshake_io = gy_alloc_zero(1, sizeof(*handshake_io));
+    handshake_io = gy_secret_alloc(sizeof(*handshake_io), GY_SECRET_COPIED);
     if (!handshake_io) {
         close(fd);
         return;
@@ -291,7 +287,7 @@ static void begin_handshake(struct gy_listener *listener, int fd, const struct s
     gy_handshake_accept(&handshake_io->handshake, listener->key, listener->env.job, (uint32_t)listener->env.rank,
                         (uint32_t)listener->env.size, listener->env.purposes, listener->env.integrity);
     if (!gy_handshake_io_start(handshake_io, listener->env.poller, fd, false, on_handshake, listener)) {
-        forget(handshake_io);
+        gy_secret_free(handshake_io);
         return;
     }
     handshake_io->next = listener->handshakes;
@@ -376,7 +372,7 @@ gyre_status gy_listener_open(struct gy_listener *listener, const struct gy_liste
     gyre_status status;
 
     listener->env = *env;
-    memcpy(listener->key, env->key, sizeof(listener->key));
+    memcpy(listener->key, env->key, GY_HANDSHAKE_KEY_BYTES);
     listener->env.key = listener->key;
     listener->watch = (struct gy_watch){
         .fd = listener->fd, .events = EPOLLIN, .callback = on_inbound, .owner = listener};
@@ -403,7 +399,7 @@ void gy_listener_on(struct gy_listener *listener, enum gy_purpose purpose, gy_li
         }
         *at = kept->next;
         callback(user, (int)kept->handshake.from, kept->fd, &kept->handshake.keys);
-        forget(kept);
+        gy_secret_free(kept);
     }
 }
 
@@ -447,12 +443,12 @@ static void listener_end(struct gy_listener *listener, bool forked)
             close(handshake_io->fd);
         else
             gy_handshake_io_cancel(handshake_io);
-        forget(handshake_io);
+        gy_secret_free(handshake_io);
     }
     while ((kept = listener->kept)) {
         listener->kept = kept->next;
         close(kept->fd);
-        forget(kept);
+        gy_secret_free(kept);
     }
     if (listener->env.poller && !forked) {
         gy_poller_remove(listener->env.poller, &listener->watch);
@@ -460,7 +456,7 @@ static void listener_end(struct gy_listener *listener, bool forked)
     }
     close(listener->fd);
     close(listener->timer);
-    explicit_bzero(listener->key, sizeof(listener->key));
+    gy_secret_free(listener->key);
     gy_free(listener);
 }
 

@@ -25,8 +25,8 @@ static void forget(struct gy_stream *stream)
 {
     gy_free(stream->body);
     gy_free(stream->out);
-    explicit_bzero(&stream->seal_out, sizeof(stream->seal_out));
-    explicit_bzero(&stream->seal_in, sizeof(stream->seal_in));
+    gy_seal_end(&stream->seal_out);
+    gy_seal_end(&stream->seal_in);
     stream->body = stream->out = NULL;
     stream->out_room = stream->out_begin = stream->out_end = 0;
     stream->header_got = stream->body_got = stream->body_bytes = 0;
@@ -255,12 +255,12 @@ gyre_status gy_stream_open(struct gy_stream *stream, struct gy_poller *poller, i
     stream->closed = closed;
     stream->user = user;
     stream->watch = (struct gy_watch){.fd = fd, .events = EPOLLIN | EPOLLRDHUP, .callback = on_event, .owner = stream};
-    gy_seal_begin(&stream->seal_out, keys->suite, keys->out);
-    gy_seal_begin(&stream->seal_in, keys->suite, keys->in);
+    bool sealed = keys->suite == GY_SUITE_OFF || (gy_seal_begin(&stream->seal_out, keys->suite, keys->out) &&
+                                                  gy_seal_begin(&stream->seal_in, keys->suite, keys->in));
     stream->body = gy_alloc(limit + GY_SEAL_TAG_BYTES);
     stream->out = gy_alloc(OUT_ROOM);
     stream->out_room = OUT_ROOM;
-    if (!stream->body || !stream->out) {
+    if (!stream->body || !stream->out || !sealed) {
         status = gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for messages of %zu bytes", limit);
         goto forget_fd;
     }
@@ -345,12 +345,10 @@ bool gy_stream_send(struct gy_stream *stream, uint8_t kind, const void *body, si
 void gy_stream_refuse(int fd, const struct gy_seal_keys *keys, uint8_t kind, const void *body, size_t bytes)
 {
     uint8_t out[OUT_ROOM];
-    struct gy_seal seal;
+    struct gy_seal seal = gy_seal_of(keys->suite, keys->out);
 
-    gy_seal_begin(&seal, keys->suite, keys->out);
     if (wire_most(bytes) <= sizeof(out))
         (void)!send(fd, out, encode(out, &seal, kind, body, bytes), MSG_NOSIGNAL | MSG_DONTWAIT);
-    explicit_bzero(&seal, sizeof(seal));
     shutdown(fd, SHUT_WR);
     discard(fd); /* unread bytes at close would make a reset of it */
     close(fd);

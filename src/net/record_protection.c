@@ -8,12 +8,14 @@
 #include <string.h>
 
 #include "core/hash.h"
+#include "core/secret_memory.h"
 #include "net/byte_codec.h"
 #include "net/gcm.h"
 
 #define HEAD 0u
 #define BODY 1u
-#define ODD UINT64_C(0x9e3779b97f4a7c15) /* any odd number: its multiples are all different */
+#define KEY_ROOM (2 * (size_t)GY_SEAL_KEY_BYTES) /* a key and the one that follows */
+#define ODD UINT64_C(0x9e3779b97f4a7c15)         /* any odd number: its multiples are all different */
 
 _Static_assert(GY_SEAL_KEY_BYTES == crypto_aead_chacha20poly1305_ietf_KEYBYTES, "key size of ChaCha20");
 _Static_assert(GY_SEAL_KEY_BYTES == GY_GCM_KEY_BYTES, "key size of AES-256");
@@ -93,23 +95,44 @@ static bool open_piece(const struct gy_seal *seal, uint64_t number, unsigned par
     return sodium_memcmp(expected, tag, sizeof(expected)) == 0;
 }
 
-void gy_seal_begin(struct gy_seal *seal, enum gy_suite suite, const uint8_t key[GY_SEAL_KEY_BYTES])
+bool gy_seal_begin(struct gy_seal *seal, enum gy_suite suite, const uint8_t key[GY_SEAL_KEY_BYTES])
 {
-    seal->suite = suite;
-    seal->number = 0;
-    seal->renewal = GY_SEAL_RENEWAL;
-    memcpy(seal->key, key, sizeof(seal->key));
+    *seal = (struct gy_seal){
+        .suite = suite, .key = gy_secret_alloc(KEY_ROOM, GY_SECRET_WIPED), .renewal = GY_SEAL_RENEWAL};
+    if (!seal->key)
+        return false;
+    memcpy(seal->key, key, GY_SEAL_KEY_BYTES);
+    return true;
 }
 
-/* The key that follows. */
-static void renew(struct gy_seal *seal)
+void gy_seal_end(struct gy_seal *seal)
+{
+    gy_secret_free(seal->key);
+    seal->key = NULL;
+}
+
+struct gy_seal gy_seal_of(enum gy_suite suite, const uint8_t key[GY_SEAL_KEY_BYTES])
+{
+    return (struct gy_seal){.suite = suite, .key = (uint8_t *)(uintptr_t)key, .renewal = GY_SEAL_RENEWAL};
+}
+
+/* Puts the key that follows into the room behind the key. */
+static uint8_t *make_next(const struct gy_seal *seal)
 {
     static const uint8_t label[] = "gyre next key";
-    uint8_t next[GY_SEAL_KEY_BYTES];
+    uint8_t *next = seal->key + GY_SEAL_KEY_BYTES;
 
-    crypto_generichash(next, sizeof(next), label, sizeof(label), seal->key, sizeof(seal->key));
-    memcpy(seal->key, next, sizeof(next));
-    sodium_memzero(next, sizeof(next));
+    crypto_generichash(next, GY_SEAL_KEY_BYTES, label, sizeof(label), seal->key, GY_SEAL_KEY_BYTES);
+    return next;
+}
+
+/* That one is the key from now on. */
+static void renew(struct gy_seal *seal)
+{
+    uint8_t *next = seal->key + GY_SEAL_KEY_BYTES;
+
+    memcpy(seal->key, next, GY_SEAL_KEY_BYTES);
+    sodium_memzero(next, GY_SEAL_KEY_BYTES);
 }
 
 void gy_seal_close_head(struct gy_seal *seal, const uint8_t *head, size_t bytes, uint8_t *wire_p)
@@ -117,8 +140,10 @@ void gy_seal_close_head(struct gy_seal *seal, const uint8_t *head, size_t bytes,
     struct gy_wire wire = gy_wire_over(wire_p, bytes + GY_SEAL_HEAD_MORE);
 
     seal->number++;
-    if (seal->number % seal->renewal == 0)
+    if (seal->number % seal->renewal == 0) {
+        make_next(seal);
         renew(seal);
+    }
     gy_wire_put(&wire, seal->number, GY_SEAL_NUMBER_BYTES);
     if (!gy_seal_hides(seal))
         memcpy(wire.at, head, bytes);
@@ -136,16 +161,15 @@ static enum gy_flaw open_renewed(struct gy_seal *seal, uint64_t number, uint8_t 
                                  const uint8_t tag[GY_SEAL_TAG_BYTES])
 {
     struct gy_seal next = *seal;
-    enum gy_flaw flaw = GY_FLAW_DAMAGED;
 
-    renew(&next);
-    if (open_piece(&next, number, HEAD, head_p, bytes, tag)) {
-        next.number = number;
-        *seal = next;
-        flaw = GY_FLAW_NONE;
+    next.key = make_next(seal);
+    if (!open_piece(&next, number, HEAD, head_p, bytes, tag)) {
+        sodium_memzero(next.key, GY_SEAL_KEY_BYTES);
+        return GY_FLAW_DAMAGED;
     }
-    sodium_memzero(&next, sizeof(next));
-    return flaw;
+    renew(seal);
+    seal->number = number;
+    return GY_FLAW_NONE;
 }
 
 enum gy_flaw gy_seal_open_head(struct gy_seal *seal, const uint8_t *wire_bytes, size_t bytes, uint8_t *head_p)

@@ -38,7 +38,7 @@ struct gy_seal_keys {
  * before it was made. */
 struct gy_seal {
     enum gy_suite suite;
-    uint8_t key[GY_SEAL_KEY_BYTES];
+    uint8_t *key;             /* secret memory, with room for the key that follows it */
     uint64_t number, renewal; /* GY_SEAL_RENEWAL; tests make it less, at both ends */
 };
 
@@ -48,7 +48,12 @@ struct gy_seal {
 /* What is wrong with a piece. REPEATED and MISPLACED are genuine pieces of this direction in the wrong place. */
 enum gy_flaw { GY_FLAW_NONE, GY_FLAW_DAMAGED, GY_FLAW_REPEATED, GY_FLAW_MISPLACED };
 
-void gy_seal_begin(struct gy_seal *seal, enum gy_suite suite, const uint8_t key[GY_SEAL_KEY_BYTES]);
+/* Copies the key. False: out of memory. */
+bool gy_seal_begin(struct gy_seal *seal, enum gy_suite suite, const uint8_t key[GY_SEAL_KEY_BYTES]);
+/* Overwrites and frees the key. Idempotent, also for a zeroed seal. */
+void gy_seal_end(struct gy_seal *seal);
+/* A seal for a single piece or two, whose key stays the caller's: needs no memory and has no end. */
+struct gy_seal gy_seal_of(enum gy_suite suite, const uint8_t key[GY_SEAL_KEY_BYTES]);
 /* True if bodies are encrypted, so that the output needs another buffer. */
 static inline bool gy_seal_hides(const struct gy_seal *seal)
 {

@@ -19,10 +19,10 @@ struct gy_envelopes *gy_envelopes_make(enum gy_suite suite, const uint8_t key[GY
     struct gy_envelopes *envelopes = gy_alloc_zero(1, sizeof(*envelopes));
     if (!envelopes)
         return NULL;
-    gy_seal_begin(&envelopes->seal, suite, key);
-    if (!gy_seal_hides(&envelopes->seal))
+    bool sealed = gy_seal_begin(&envelopes->seal, suite, key);
+    if (sealed && !gy_seal_hides(&envelopes->seal))
         return envelopes;
-    envelopes->hidden = gy_alloc(GY_FRAME_MAX);
+    envelopes->hidden = sealed ? gy_alloc(GY_FRAME_MAX) : NULL;
     if (envelopes->hidden)
         return envelopes;
     gy_envelopes_free(envelopes);
@@ -33,8 +33,8 @@ void gy_envelopes_free(struct gy_envelopes *envelopes)
 {
     if (!envelopes)
         return;
+    gy_seal_end(&envelopes->seal);
     gy_free(envelopes->hidden);
-    explicit_bzero(envelopes, sizeof(*envelopes));
     gy_free(envelopes);
 }
 

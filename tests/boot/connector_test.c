@@ -21,8 +21,12 @@
 static struct gy_poller *poller;
 static struct gy_config config = {.peer_timeout_ns = 10 * GY_SECOND, .integrity = GY_INTEGRITY_OFF};
 static struct gy_member members[2];
-static struct gy_world world = {
-    .rank = 0, .size = 2, .job = JOB, .key = "the key of this test", .members = members, .config = &config};
+static struct gy_world world = {.rank = 0,
+                                .size = 2,
+                                .job = JOB,
+                                .key = (uint8_t[GY_KEY_BYTES]){"the key of this test"},
+                                .members = members,
+                                .config = &config};
 static int listen_fd;
 
 static void begin(void)

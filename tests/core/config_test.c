@@ -147,8 +147,6 @@ Test(config, defaults)
     cr_assert_str_empty(config.host_id);
     cr_assert_str_empty(config.interface);
     cr_assert_str_empty(config.address);
-    cr_assert_str_empty(config.secret);
-    cr_assert_str_empty(config.secret_file);
     cr_assert_not(config.insecure);
     cr_assert_eq(config.shm_reserve, (size_t)16 << 30);
     cr_assert_eq(config.shm_slot, 256 << 10);
@@ -180,7 +178,6 @@ Test(config, values_reach_their_fields)
     cr_assert_str_eq(config.algorithm, "all_reduce:ring,broadcast:binary_tree");
     cr_assert_str_eq(config.hierarchy, "2,2,3");
     cr_assert_str_eq(config.host_id, "left");
-    cr_assert_str_eq(config.secret, "0123456789abcdef0123456789abcdef");
     cr_assert(config.insecure);
     cr_assert_eq(config.shm_slot, 65536);
     cr_assert_eq(config.spin_ns, 25000);

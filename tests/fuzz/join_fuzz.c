@@ -19,7 +19,8 @@
 
 static struct gy_config config;
 static struct gy_member own = {.pid = 1};
-static struct gy_join_address join_address = {.label = 7, .known.fd = -1, .local_only = true};
+static uint8_t key[GY_KEY_BYTES];
+static struct gy_join_address join_address = {.key = key, .label = 7, .known.fd = -1, .local_only = true};
 static struct gy_world world = {
     .size = 1, .epoch = 1, .job = 1, .members = &own, .config = &config, .join_address = &join_address};
 static bool greeted;

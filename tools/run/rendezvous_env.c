@@ -91,6 +91,13 @@ static void hand_on_secret(int fd)
     setenv("GYRE_SECRET_FILE", path, 1);
 }
 
+/* As for gyre: an empty variable is one that is not set. A process that has made a world has an empty GYRE_SECRET. */
+static bool is_set(const char *name)
+{
+    const char *text = getenv(name);
+    return text && *text;
+}
+
 static void set_number(const char *name, int value)
 {
     char text[16];
@@ -113,7 +120,7 @@ void gy_rendezvous_tell(const struct gy_rendezvous *rendezvous, int rank, int ra
     setenv("MASTER_PORT", rendezvous->port, 1);
     setenv("GYRE_LAUNCHER", "torchrun", 1);   /* these variables take precedence over those of Slurm or mpirun */
     unsetenv("TORCHELASTIC_USE_AGENT_STORE"); /* only rank 0 binds our MASTER_PORT */
-    if (!getenv("GYRE_SECRET") && !getenv("GYRE_SECRET_FILE"))
+    if (!is_set("GYRE_SECRET") && !is_set("GYRE_SECRET_FILE"))
         hand_on_secret(rendezvous->secret);
 }
 
@@ -135,12 +142,6 @@ int gy_rendezvous_choose(struct gy_rendezvous *rendezvous)
     gy_rendezvous_end(rendezvous);
     errno = errnum;
     return -1;
-}
-
-static bool is_set(const char *name)
-{
-    const char *text = getenv(name);
-    return text && *text;
 }
 
 static bool other_found(void)

@@ -224,7 +224,6 @@ gyre_status gy_context_create(const gyre_config *user, const struct gy_upcalls *
         status = gy_poller_create(&ctx->poller, error);
     if (status == GYRE_SUCCESS)
         status = (user && user->join) || ctx->config.join ? join(user, ctx, error) : bootstrap(user, ctx, error);
-    explicit_bzero(ctx->config.secret, sizeof(ctx->config.secret)); /* from now on the keys derived from it are used */
     if (status == GYRE_SUCCESS)
         status = finish(ctx, error);
     if (status != GYRE_SUCCESS) {

@@ -104,8 +104,8 @@ struct tcp_pool {
 
 /* Accepted before the link was requested here. */
 struct tcp_parked {
-    int fd; /* −1: none */
-    struct gy_seal_keys keys;
+    int fd;                    /* −1: none */
+    struct gy_seal_keys *keys; /* secret memory; NULL: the link is not sealed */
 };
 
 struct tcp {

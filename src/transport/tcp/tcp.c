@@ -19,6 +19,7 @@
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/mem.h"
+#include "core/secret_memory.h"
 #include "net/interface.h"
 #include "net/socket.h"
 #include "transport/tcp/internal.h"
@@ -174,7 +175,8 @@ static bool seal(struct tcp_link *link, const struct gy_seal_keys *keys)
 {
     if (keys->suite == GY_SUITE_OFF)
         return true;
-    gy_seal_begin(&link->opens, keys->suite, keys->in);
+    if (!gy_seal_begin(&link->opens, keys->suite, keys->in))
+        return false;
     link->envelopes = gy_envelopes_make(keys->suite, keys->out);
     return link->envelopes != NULL;
 }
@@ -217,8 +219,21 @@ static struct tcp_link *find(struct tcp *tcp, int peer)
 /* The descriptor's new owner closes it; the keys are erased. */
 static void forget(struct tcp_parked *parked)
 {
-    explicit_bzero(parked, sizeof(*parked));
-    parked->fd = -1;
+    gy_secret_free(parked->keys);
+    *parked = (struct tcp_parked){.fd = -1};
+}
+
+/* Returns false if out of memory. */
+static bool park(struct tcp_parked *parked, int fd, const struct gy_seal_keys *keys)
+{
+    if (keys->suite != GY_SUITE_OFF) {
+        parked->keys = gy_secret_alloc(sizeof(*keys), GY_SECRET_WIPED);
+        if (!parked->keys)
+            return false;
+        *parked->keys = *keys;
+    }
+    parked->fd = fd;
+    return true;
 }
 
 /* The listener: a lower rank's half. Nothing is read before the layer above requests the link. */
@@ -238,8 +253,9 @@ static void accepted(void *user, int rank, int fd, const struct gy_seal_keys *ke
         close(fd);
     } else if (link) {
         gy_tcp_connected(&link->rail[number], fd, keys);
-    } else {
-        tcp->parked[rank] = (struct tcp_parked){fd, *keys};
+    } else if (!park(&tcp->parked[rank], fd, keys)) {
+        gy_log(GY_LOG_WARN, "rank %d has no memory for the keys of its link to rank %d", tcp->env.world->rank, rank);
+        close(fd);
     }
 }
 
@@ -310,6 +326,7 @@ static gyre_status no_memory(const struct tcp *tcp, int peer, struct gy_error *e
 
 static gyre_status tcp_link(void *instance, int peer, struct gy_link **link_p, struct gy_error *error)
 {
+    static const struct gy_seal_keys plain = {.suite = GY_SUITE_OFF};
     struct tcp *tcp = instance;
     struct tcp_link *link = find(tcp, peer);
     if (link) {
@@ -341,7 +358,7 @@ static gyre_status tcp_link(void *instance, int peer, struct gy_link **link_p, s
     tcp->links = link;
     struct tcp_parked *parked = &tcp->parked[peer];
     if (parked->fd >= 0)
-        gy_tcp_connected(&link->rail[0], parked->fd, &parked->keys);
+        gy_tcp_connected(&link->rail[0], parked->fd, parked->keys ? parked->keys : &plain);
     forget(parked);
     *link_p = &link->base;
     return GYRE_SUCCESS;
@@ -474,7 +491,7 @@ static void tcp_fini(void *instance, bool forked)
                 close(link->rail[i].watch.fd);
         gy_envelopes_free(link->envelopes);
         gy_free(link->rails);
-        explicit_bzero(&link->opens, sizeof(link->opens));
+        gy_seal_end(&link->opens);
         gy_free(link);
     }
     for (int i = 0; forked && i < tcp->env.world->size; i++) {
