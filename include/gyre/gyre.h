@@ -316,7 +316,8 @@ typedef struct gyre_config {
     int world_size;      /* number of ranks, 0: from the environment */
     const char *address; /* meeting place: "tcp://HOST:PORT", "file:///PATH"; NULL: from the environment */
     const char *secret;  /* the job's secret: a random text of 22 bytes or more, 32 where all are hexadecimal digits;
-                                  * NULL: GYRE_SECRET or GYRE_SECRET_FILE */
+                                  * NULL: GYRE_SECRET, whose value is then overwritten in the environment and
+                                  * kept for further worlds, or GYRE_SECRET_FILE */
     gyre_exchange_func exchange; /* or NULL */
     void *exchange_user;         /* first argument of `exchange` */
     int join;                    /* 1: join a world that is there (gyre_comm_grow), at `address`, which is any member's;
@@ -1095,7 +1096,7 @@ GYRE_API void gyre_log_set(gyre_log_func func, void *user);
 
 /* Sets the functions that gyre's memory comes from. allocator may be NULL: malloc again. For the whole process, before
  * its first communicator is made. The struct is copied. All three functions are called in any thread. Shared memory,
- * and what other libraries allocate, does not come from here.
+ * memory for keys, and what other libraries allocate, does not come from here.
  * Errors:
  *   GYRE_INVALID_ARGUMENT  gyre holds memory already; size is not that of the struct; a function is NULL */
 typedef struct gyre_allocator {

@@ -86,8 +86,9 @@ static const struct gy_setting settings[] = {
      "members",
      "0 or 1", PLAIN},
     {GY_SECRET_VARIABLE, &gy_setting_secret, 0, GY_SECRET_TEXT, 22, 0, "", "text",
-     "the job's secret, the same on every rank: a random text of 22 characters or more", "22 to 255 characters long",
-     SECRET},
+     "the job's secret, the same on every rank: a random text of 22 characters or more; making a world empties the "
+     "variable",
+     "22 to 255 characters long", SECRET},
     {"GYRE_SECRET_FILE", &gy_setting_text, FIELD(secret_file), 0, 0, "", "path",
      "a file that holds the job's secret, which no other user can read", "shorter than 256 characters", PLAIN},
     {"GYRE_INSECURE", &gy_setting_switch, FIELD(insecure), 0, 0, "0", "0|1",

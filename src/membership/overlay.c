@@ -244,6 +244,12 @@ void gy_overlay_attend(struct gy_overlay *overlay)
         gy_neighbours_check(overlay);
 }
 
+void gy_overlay_read(struct gy_overlay *overlay)
+{
+    for (int i = 0; i < overlay->count; i++)
+        gy_stream_drain(&overlay->neighbours[i]->stream);
+}
+
 void gy_overlay_free(struct gy_overlay *overlay)
 {
     struct gy_error ignored = {.rank = -1};
@@ -251,6 +257,7 @@ void gy_overlay_free(struct gy_overlay *overlay)
     if (!overlay)
         return;
     gy_world_on_no_memory(overlay->world, NULL, NULL);
+    gy_overlay_read(overlay);
     gy_overlay_check(overlay, &ignored); /* a report that has not been flooded yet is sent before the leave message */
     gy_flood_leave(overlay, overlay->world->rank, overlay->world->rank, NULL);
     gy_neighbours_flush(overlay);

@@ -102,6 +102,10 @@ void gy_overlay_on_message(struct gy_overlay *overlay, gy_overlay_message_func *
 bool gy_overlay_send(struct gy_overlay *overlay, int rank, const void *body, size_t bytes);
 /* What gy_overlay_check no longer does after the first failure: decides suspicions. */
 void gy_overlay_attend(struct gy_overlay *overlay);
+/* Reads what the neighbours have sent. To be called before many messages are sent, or the last one: a message to a rank
+ * that has left resets the connection, and with it goes what that rank has sent and its kernel still holds, the leave
+ * message included. Not within a callback of the overlay. */
+void gy_overlay_read(struct gy_overlay *overlay);
 
 /* Closes every descriptor, sends nothing: for a forked child. */
 void gy_overlay_abandon(struct gy_overlay *overlay);

@@ -22,7 +22,7 @@ static void pass_on(struct gy_overlay *overlay, const uint8_t *body, const struc
 {
     for (int i = 0; i < overlay->count; i++)
         if (overlay->neighbours[i] != from)
-            gy_stream_send(&overlay->neighbours[i]->stream, GY_OVERLAY_BROADCAST, body,
+            gy_stream_post(&overlay->neighbours[i]->stream, GY_OVERLAY_BROADCAST, body,
                            HEAD + gy_overlay_marks(overlay));
 }
 

@@ -145,14 +145,17 @@ void gy_flood_receive_abort(struct gy_neighbour *from, uint8_t *body, size_t byt
         gy_flood_abort(from->overlay, failure.rank, failure.text, from);
 }
 
-static void send_leave(struct gy_neighbour *to, int rank)
+static void send_leave(struct gy_neighbour *to, int rank, bool forwarded)
 {
     uint8_t body[GY_OVERLAY_LEAVE_BODY];
     struct gy_wire wire = gy_wire_over(body, sizeof(body));
 
     gy_wire_put(&wire, (uint32_t)rank, 4);
     gy_wire_put(&wire, (uint32_t)to->overlay->left[rank] - 1, 4);
-    gy_stream_send(&to->stream, GY_OVERLAY_LEAVE, body, sizeof(body));
+    if (forwarded)
+        gy_stream_post(&to->stream, GY_OVERLAY_LEAVE, body, sizeof(body));
+    else
+        gy_stream_send(&to->stream, GY_OVERLAY_LEAVE, body, sizeof(body));
 }
 
 void gy_flood_leave(struct gy_overlay *overlay, int rank, int cause, const struct gy_neighbour *from)
@@ -167,7 +170,7 @@ void gy_flood_leave(struct gy_overlay *overlay, int rank, int cause, const struc
     overlay->thinned |= rank != overlay->world->rank;
     for (int i = 0; i < overlay->count; i++) {
         if (overlay->neighbours[i] != from)
-            send_leave(overlay->neighbours[i], rank);
+            send_leave(overlay->neighbours[i], rank, from != NULL);
     }
 }
 
@@ -183,7 +186,7 @@ void gy_flood_catch_up(struct gy_neighbour *neighbour)
         gy_stream_send(&neighbour->stream, GY_OVERLAY_ABORT, body, gy_flood_encode(&overlay->aborted, body));
     for (int rank = 0; rank < overlay->world->size; rank++) {
         if (overlay->left[rank])
-            send_leave(neighbour, rank);
+            send_leave(neighbour, rank, false);
     }
 }
 

@@ -205,14 +205,35 @@ static void drain(struct gy_stream *stream, int reads)
     }
 }
 
+/* Sends what waits, and asks for an event if some is left: a real error comes back so, too. */
+static void push(struct gy_stream *stream)
+{
+    int errnum = flush(stream);
+
+    if (errnum != 0)
+        watch(stream, true);
+    if (errnum != 0 && errnum != EAGAIN && stream->send_errnum == 0)
+        stream->send_errnum = errnum;
+}
+
 void gy_stream_drain(struct gy_stream *stream)
 {
     drain(stream, READS_AT_END);
+    if (stream->poller && stream->fd >= 0 && !stream->deaf && stream->out_begin < stream->out_end)
+        push(stream);
+}
+
+static bool has_unread(const struct gy_stream *stream)
+{
+    int bytes = 0;
+
+    return !stream->deaf && ioctl(stream->fd, FIONREAD, &bytes) == 0 && bytes > 0;
 }
 
 static void on_event(void *owner, uint32_t events)
 {
     struct gy_stream *stream = owner;
+    bool waits = stream->out_begin < stream->out_end;
     int errnum;
 
     if (stream->deaf && events & (EPOLLHUP | EPOLLERR)) {
@@ -220,7 +241,8 @@ static void on_event(void *owner, uint32_t events)
         return;
     }
     if (events & (EPOLLIN | EPOLLHUP | EPOLLERR | EPOLLRDHUP))
-        drain(stream, READS_PER_EVENT); /* first: a last message may wait in front of the error */
+        drain(stream,
+              waits ? READS_AT_END : READS_PER_EVENT); /* first: a last message may wait in front of the error */
     if (stream->fd < 0 || !(events & EPOLLOUT))
         return;
     errnum = flush(stream);
@@ -325,20 +347,32 @@ static size_t encode(uint8_t *at, struct gy_seal *seal, uint8_t kind, const void
     return used + bytes + GY_SEAL_TAG_BYTES;
 }
 
-bool gy_stream_send(struct gy_stream *stream, uint8_t kind, const void *body, size_t bytes)
+static bool queue(struct gy_stream *stream, uint8_t kind, const void *body, size_t bytes)
 {
-    int errnum;
-
     if (!stream->poller || stream->fd < 0 || !make_room(stream, wire_most(bytes)))
         return false;
     stream->out_end += encode(stream->out + stream->out_end, &stream->seal_out, kind, body, bytes);
     if (stream->sent_count)
         ++*stream->sent_count;
-    errnum = flush(stream);
-    if (errnum != 0) /* a real error comes back as an event and is reported from there */
+    return true;
+}
+
+bool gy_stream_send(struct gy_stream *stream, uint8_t kind, const void *body, size_t bytes)
+{
+    if (!queue(stream, kind, body, bytes))
+        return false;
+    push(stream);
+    return true;
+}
+
+bool gy_stream_post(struct gy_stream *stream, uint8_t kind, const void *body, size_t bytes)
+{
+    if (!queue(stream, kind, body, bytes))
+        return false;
+    if (has_unread(stream))
         watch(stream, true);
-    if (errnum != 0 && errnum != EAGAIN && stream->send_errnum == 0)
-        stream->send_errnum = errnum;
+    else
+        push(stream);
     return true;
 }
 

@@ -51,11 +51,14 @@ void gy_stream_widen(struct gy_stream *stream, size_t limit);
 /* Queues a copy and sends what the socket takes. Returns false if there is no memory (never for the first kilobyte that
  * waits), or the stream is closed. A broken socket is reported by `closed`, later. */
 bool gy_stream_send(struct gy_stream *stream, uint8_t kind, const void *body, size_t bytes);
+/* The same for what is in no hurry: while received data are unread, it waits until they have been read. A message to a
+ * peer that has closed resets the connection, and with it goes what the peer has sent and its kernel still holds. */
+bool gy_stream_post(struct gy_stream *stream, uint8_t kind, const void *body, size_t bytes);
 /* For a socket without a stream: sends one message, as far as the socket takes it at once, and closes. Allocates no
  * memory. */
 void gy_stream_refuse(int fd, const struct gy_seal_keys *keys, uint8_t kind, const void *body, size_t bytes);
 bool gy_stream_flushed(const struct gy_stream *stream);
-/* Reads and delivers what is there, now. */
+/* Reads and delivers what is there, now, and sends what waited for that. */
 void gy_stream_drain(struct gy_stream *stream);
 /* Frees and closes, no callback; idempotent. */
 void gy_stream_close(struct gy_stream *stream);

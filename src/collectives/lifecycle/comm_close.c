@@ -25,6 +25,7 @@ void gy_comm_close(struct gyre_comm *comm)
     if (ctx->closed)
         gy_uniform_leave(comm);
     gy_verify_settle(comm); /* peers compare results with ours, too */
+    gy_overlay_read(ctx->overlay);
     gy_comm_free(comm);
     bool last = !ctx->comms;
     gy_progress_leave(ctx);
