@@ -308,6 +308,7 @@ static bool make_room(struct gy_stream *stream, size_t bytes)
     stream->out_end = waits;
     if (room <= stream->out_room)
         return true;
+    room = gy_max_size(room, 2 * stream->out_room); /* what waits is moved each time */
     grown = gy_realloc(stream->out, room);
     if (!grown)
         return false;
