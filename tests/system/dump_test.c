@@ -73,12 +73,11 @@ static void find_keys(void)
     for (int m = 0; m < mapping_count; m++) {
         if (mappings[m].dumped || !mappings[m].written)
             continue;
-        for (const unsigned char *at = mappings[m].begin; at + KEY <= mappings[m].end; at += 8) {
+        for (const unsigned char *at = mappings[m].begin; at + KEY <= mappings[m].end; at += KEY) { /* cells of 64 */
             if (!is_key(at))
                 continue;
             CHECK(key_count < KEYS_MOST);
             keys[key_count++] = at;
-            at += KEY - 8;
         }
     }
 }
