@@ -1,5 +1,5 @@
-/* Memory for keys and secrets. It is left out of core dumps, locked into memory as far as the limits allow (so that it
- * is not swapped out), overwritten when it is freed, and lies between pages that cannot be accessed.
+/* Memory for keys and secrets. It is left out of core dumps, and overwritten when it is freed. As far as the limits
+ * allow it is locked, so that it is not swapped out. It lies between pages that cannot be accessed.
  *
  * Pieces are packed: a key takes 64 bytes, not a page. Memory that was used once is kept for the next piece. It does
  * not come from the program's allocator, whose memory is in core dumps. */

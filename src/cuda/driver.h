@@ -57,8 +57,8 @@ enum { /* CUdevice_attribute */
        GY_CU_DEVICE_COOPERATIVE_LAUNCH = 95,
 };
 enum { GY_CU_STREAM_NON_BLOCKING = 1, GY_CU_EVENT_DISABLE_TIMING = 2 };
-enum { GY_CU_HOST_PORTABLE = 1 };     /* of cuMemHostAlloc: pinned for all contexts */
-enum { GY_CU_CAPTURE_NONE = 0 };      /* CUstreamCaptureStatus */
+enum { GY_CU_HOST_PORTABLE = 1 };               /* of cuMemHostAlloc: pinned for all contexts */
+enum { GY_CU_CAPTURE_NONE = 0 };                /* CUstreamCaptureStatus */
 enum { GY_CU_WAIT_GEQ = 0, GY_CU_WAIT_EQ = 1 }; /* CUstreamWaitValue_flags */
 
 /* CALL(field, name, version of CUDA whose signature is asked for, (parameters)) */

@@ -1,6 +1,6 @@
-/* What a core dump of a rank would hold. Each rank looks for the job's secret and for every key in secret memory, in all
- * of its memory that a dump includes: heap, stacks, data and the environment. Secret memory is what the kernel says is
- * left out (dd in /proc/self/smaps).
+/* What a core dump of a rank would hold. Each rank looks for the job's secret and for every key in secret memory, in
+ * all of its memory that a dump includes: heap, stacks, data and the environment. Secret memory is what the kernel says
+ * is left out (dd in /proc/self/smaps).
  *
  * The test itself has neither in such memory: the secret is kept changed, and keys are compared where they are. */
 #include <sys/wait.h>

@@ -1,5 +1,5 @@
-/* Ranks that destroy thousands of communicators end in order, and none takes that for a death: ctest looks for "died" in
- * what they print. Each destroyed communicator is announced to all members, so that more announcements are under way
+/* Ranks that destroy thousands of communicators end in order, and none takes that for a death: ctest looks for "died"
+ * in what they print. Each destroyed communicator is announced to all members, so that more announcements are under way
  * than sockets hold when the first rank leaves. The orders differ in their pace, which the list of communicators sets:
  *
  *   forward    as they were made: slow
