@@ -94,8 +94,15 @@ refused '--op bit_and has no meaning for --dtype float32' "$perf" all_reduce --r
 for option in -p:1 -z:3 -y:1 -T:60 -C:1 -S:1 -a:1 -R:2 -M:1 -D:1 --device_cta_count:4 -x:2 -u:4 -I:1 -K:5 -t:2 --run_cycles:0 --memory:1 --cta_policy:1; do
     refused "^gyre-perf: -.*${option#*:}: only (0|1|3|16) is possible here: " "$perf" all_reduce_perf --ranks 2 "${option%:*}" "${option#*:}"
 done
-refused 'all ranks start on this machine' "$run" -np 2 -H a,b true
-refused 'all ranks start on this machine' "$run" -np 2 --hostfile hosts true
+refused '-n 3 is more than the hosts have slots' "$run" -H a,b -np 3 true
+refused "--hosts: 'a:0': the slots" "$run" -np 2 --hosts a:0 true
+refused '--hostfile: /nowhere: No such file' "$run" -np 2 --hostfile /nowhere true
+refused '--elastic and --chaos are for ranks on this machine' "$run" --hosts localhost:2 --elastic true
+refused '--ssh goes with --hosts' "$run" -n 2 --ssh ssh true
+refused "-x 'GYRE_NOT_SET' is no variable" "$run" -n 2 -x GYRE_NOT_SET true
+refused 'program to run is missing' "$run" --hosts localhost:2
+expect 3 '^gyre-run: rank 1 on localhost \(pid [0-9]+\) ended with exit status 3$' "$run" --hosts localhost:2 \
+    bash -c 'exit $((RANK * 3))'
 refused 'osu_latency has two ranks' "$perf" osu_latency --ranks 2 --algorithm ring
 refused "'star'" "$perf" all_reduce --algorithm star
 refused "'pigeon'" "$perf" all_reduce --transport shm,pigeon

@@ -6,22 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "run/agent_report.h"
+
 #define ENDS 0x4 /* PF_EXITING among the kernel's flags of a process: proc(5), stat */
-
-static const char *describe_end(const siginfo_t *info, char *text, size_t bytes)
-{
-    if (info->si_code != CLD_EXITED)
-        snprintf(text, bytes, "was killed by signal %d (%s)", info->si_status, strsignal(info->si_status));
-    else
-        snprintf(text, bytes, "ended with exit status %d", info->si_status);
-    return text;
-}
-
-/* Returns the exit status in the form that a shell uses. */
-static int exit_status(const siginfo_t *info)
-{
-    return info->si_code != CLD_EXITED ? 128 + info->si_status : info->si_status;
-}
 
 /* True if the process has begun to end, or has ended. */
 static bool is_ending(pid_t pid)
@@ -39,50 +26,57 @@ static bool is_ending(pid_t pid)
     return name_end && sscanf(name_end + 1, " %*c %*d %*d %*d %*d %*d %u", &flags) == 1 && flags & ENDS;
 }
 
-static void note_who_ends(struct gy_launch_job *job)
+void gy_launch_note_endings(struct gy_launch_job *job)
 {
     for (int i = 0; i < job->started; i++)
         job->ranks[i].ending = !job->ranks[i].ended && is_ending(job->ranks[i].pid);
 }
 
+struct gy_rank_end gy_launch_end_of(const struct gy_launch_job *job, int rank, const siginfo_t *info)
+{
+    return (struct gy_rank_end){
+        .rank = job->rendezvous.first + rank,
+        .pid = (int)job->ranks[rank].pid,
+        .by_signal = info->si_code != CLD_EXITED,
+        .status = info->si_status,
+        .early = job->phase == RUNNING || (job->phase == GRACE && job->ranks[rank].ending),
+    };
+}
+
 /* Stores the first failure. A later death replaces it if that process was already ending when the failure was seen,
  * and was killed by a signal. Its death is then the cause, and the exit status a consequence: a dying process closes
  * its connections, and peers notice that before the parent can see the end. */
-static void judge_plain(struct gy_launch_job *job, int rank, const siginfo_t *info)
+static void judge_plain(struct gy_launch_job *job, const struct gy_rank_end *end)
 {
-    bool by_signal = info->si_code != CLD_EXITED;
-    if (!by_signal && info->si_status == 0)
-        return;
-    bool caused = job->phase == GRACE && job->ranks[rank].ending;
-    if ((job->phase != RUNNING && !caused) || (job->verdict[0] && (job->killed || !by_signal)))
-        return;
     char how[96];
-    if (!job->verdict[0] && !by_signal)
-        note_who_ends(job);
-    job->killed = by_signal;
-    job->status = exit_status(info);
-    snprintf(job->verdict, sizeof job->verdict, "rank %d (pid %d) %s", rank, (int)job->ranks[rank].pid,
-             describe_end(info, how, sizeof how));
+    if ((!end->by_signal && end->status == 0) || !end->early || (job->verdict[0] && (job->killed || !end->by_signal)))
+        return;
+    if (!job->verdict[0] && !end->by_signal)
+        gy_launch_note_endings(job);
+    job->killed = end->by_signal;
+    job->status = gy_rank_end_status(end);
+    snprintf(job->verdict, sizeof job->verdict, "rank %d (pid %d) %s", end->rank, end->pid,
+             gy_rank_end_describe(end, how, sizeof how));
 }
 
 /* The decision where ranks may fail: nothing happens, the rank is due to start again, or the job ends. */
-static void judge_elastic(struct gy_launch_job *job, int rank, const siginfo_t *info)
+static void judge_elastic(struct gy_launch_job *job, int rank, const struct gy_rank_end *end)
 {
     struct gy_launch_rank *it = &job->ranks[rank];
     const struct gy_launch *launch = job->launch;
-    bool by_signal = info->si_code != CLD_EXITED;
+    bool failed = end->by_signal || end->status != 0;
     int64_t now = gy_launch_now_ms(); /* one for all: the pause that is told is the whole one */
     char how[96];
-    if (!by_signal && info->si_status == 0 && !job->succeeded_ms)
+    if (!failed && !job->succeeded_ms)
         job->succeeded_ms = now;
-    if (job->phase != RUNNING || (!by_signal && info->si_status == 0))
+    if (job->phase != RUNNING || !failed)
         return;
-    describe_end(info, how, sizeof how);
+    gy_rank_end_describe(end, how, sizeof how);
     if (job->succeeded_ms) {
         gy_launch_tell(job, "rank %d (pid %d) %s, after others had come to their end", rank, (int)it->pid, how);
         return;
     }
-    bool again = gy_restart_failed(&it->again, now, it->joiner && !by_signal, launch->restarts);
+    bool again = gy_restart_failed(&it->again, now, it->joiner && !end->by_signal, launch->restarts);
     if (again)
         gy_launch_tell(job, "rank %d (pid %d) %s; it starts again in %.2f s (%d of %d)", rank, (int)it->pid, how,
                        (double)(it->again.due_ms - now) / 1000, it->again.failures, launch->restarts);
@@ -91,15 +85,18 @@ static void judge_elastic(struct gy_launch_job *job, int rank, const siginfo_t *
                        it->again.failures + 1);
     if (job->alive >= launch->least)
         return;
-    job->status = exit_status(info);
+    job->status = gy_rank_end_status(end);
     snprintf(job->verdict, sizeof job->verdict, "%d rank%s left, fewer than --min %d; the last to go, rank %d, %s",
              job->alive, job->alive == 1 ? " is" : "s are", launch->least, rank, how);
 }
 
 void gy_launch_judge(struct gy_launch_job *job, int rank, const siginfo_t *info)
 {
+    const struct gy_rank_end end = gy_launch_end_of(job, rank, info);
     if (job->launch->elastic)
-        judge_elastic(job, rank, info);
+        judge_elastic(job, rank, &end);
     else
-        judge_plain(job, rank, info);
+        judge_plain(job, &end);
+    if (job->control >= 0)
+        gy_agent_report_end(job->launch->link->reports, &end);
 }

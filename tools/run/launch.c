@@ -23,6 +23,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "run/agent_report.h"
+
 #define GRACE_MS 2000
 #define SETTLED_MS 3000 /* a rank that has run so long has probably met the others */
 #define ENDS_AT_ONCE 64
@@ -42,10 +44,10 @@ static void signal_all(struct gy_launch_job *job, int number)
             kill(-job->ranks[i].pid, number);
 }
 
-static void enter(struct gy_launch_job *job, enum gy_launch_phase phase)
+void gy_launch_enter(struct gy_launch_job *job, enum gy_launch_phase phase)
 {
     job->phase = phase;
-    job->deadline_ms = gy_launch_now_ms() + GRACE_MS;
+    job->deadline_ms = gy_launch_now_ms() + (job->launch->link ? job->launch->link->grace_ms : GRACE_MS);
     if (phase == TERMINATING)
         signal_all(job, SIGTERM);
     else if (phase == KILLING)
@@ -87,7 +89,7 @@ static void look_for_ends(struct gy_launch_job *job)
     for (int i = 0; i < job->started; i++)
         look_for_end(job, i);
     if (job->phase == RUNNING && job->verdict[0])
-        enter(job, GRACE);
+        gy_launch_enter(job, GRACE);
 }
 
 /* Returns the number of ranks, without the one to be struck, that probably have the state of the job. */
@@ -158,7 +160,7 @@ static void look_at_clock(struct gy_launch_job *job)
             gy_launch_start_again(job, i);
     }
     if (job->phase == RUNNING && job->succeeded_ms && now >= job->succeeded_ms + JOINERS_MS && only_joiners(job))
-        enter(job, TERMINATING);
+        gy_launch_enter(job, TERMINATING);
     while (job->chaos.rate > 0 && job->phase == RUNNING && !job->succeeded_ms &&
            now >= job->began_ms + job->chaos.at_ms)
         strike(job);
@@ -187,26 +189,28 @@ static bool anybody(const struct gy_launch_job *job)
     return any;
 }
 
+void gy_launch_interrupt(struct gy_launch_job *job, int number)
+{
+    if (job->phase >= TERMINATING) {
+        gy_launch_enter(job, KILLING);
+        return;
+    }
+    if (!job->verdict[0]) {
+        job->status = 128 + number;
+        snprintf(job->verdict, sizeof job->verdict, "ended by signal %d (%s), and all ranks with it", number,
+                 strsignal(number));
+    }
+    gy_launch_enter(job, TERMINATING);
+    if (number != SIGTERM)
+        signal_all(job, number);
+}
+
 static void on_signal(struct gy_launch_job *job)
 {
     struct signalfd_siginfo info;
-    while (read(job->signals, &info, sizeof info) == (ssize_t)sizeof info) {
-        int number = (int)info.ssi_signo;
-        if (number == SIGCHLD)
-            continue;
-        if (job->phase >= TERMINATING) {
-            enter(job, KILLING);
-            continue;
-        }
-        if (!job->verdict[0]) {
-            job->status = 128 + number;
-            snprintf(job->verdict, sizeof job->verdict, "ended by signal %d (%s), and all ranks with it", number,
-                     strsignal(number));
-        }
-        enter(job, TERMINATING);
-        if (number != SIGTERM)
-            signal_all(job, number);
-    }
+    while (read(job->signals, &info, sizeof info) == (ssize_t)sizeof info)
+        if (info.ssi_signo != SIGCHLD)
+            gy_launch_interrupt(job, (int)info.ssi_signo);
 }
 
 /* Reads the terminal for rank 0, only while the launcher is in its foreground: else the kernel would stop the
@@ -228,6 +232,7 @@ static void wait_for_event(struct gy_launch_job *job, struct pollfd *fds)
     fds[count++] = (struct pollfd){.fd = job->signals, .events = POLLIN};
     bool keyboard = job->keyboard >= 0 && tcgetpgrp(0) == getpgrp();
     fds[count++] = (struct pollfd){.fd = keyboard ? 0 : -1, .events = POLLIN};
+    fds[count++] = (struct pollfd){.fd = job->control, .events = POLLIN};
     for (int i = 0; i < job->started; i++) {
         fds[count++] = (struct pollfd){.fd = job->ranks[i].out.in, .events = POLLIN};
         fds[count++] = (struct pollfd){.fd = job->ranks[i].err.in, .events = POLLIN};
@@ -236,10 +241,12 @@ static void wait_for_event(struct gy_launch_job *job, struct pollfd *fds)
         return;
     if (fds[1].revents)
         pass_keyboard(job);
+    if (fds[2].revents)
+        gy_launch_obey(job);
     for (int i = 0; i < job->started; i++) {
-        if (fds[2 + 2 * i].revents)
-            gy_label_pass(&job->ranks[i].out);
         if (fds[3 + 2 * i].revents)
+            gy_label_pass(&job->ranks[i].out);
+        if (fds[4 + 2 * i].revents)
             gy_label_pass(&job->ranks[i].err);
     }
 }
@@ -254,7 +261,7 @@ static void run_until_ended(struct gy_launch_job *job, struct pollfd *fds)
         look_at_clock(job);
         if (job->phase == RUNNING || job->phase == KILLING || gy_launch_now_ms() < job->deadline_ms)
             continue;
-        enter(job, job->phase == GRACE ? TERMINATING : KILLING);
+        gy_launch_enter(job, job->phase == GRACE ? TERMINATING : KILLING);
     }
 }
 
@@ -295,21 +302,43 @@ static void start_all(struct gy_launch_job *job)
             continue;
         job->status = problem == ENOENT ? 127 : 126;
         snprintf(job->verdict, sizeof job->verdict, "cannot start '%.150s': %s", launch->path, strerror(problem));
-        enter(job, KILLING);
+        gy_launch_enter(job, KILLING);
         return;
     }
 }
 
+/* False: errno. */
+static bool choose_rendezvous(struct gy_launch_job *job)
+{
+    const struct gy_launch *launch = job->launch;
+    if (!launch->link)
+        return gy_rendezvous_choose(&job->rendezvous, launch->ranks) == 0;
+    job->rendezvous = *launch->link->rendezvous;
+    return true;
+}
+
+/* Writes the last line. An agent reports it after the ends of its ranks, for a verdict that they do not explain. */
+static void tell_verdict(const struct gy_launch_job *job)
+{
+    if (job->verdict[0] && !job->launch->link)
+        fprintf(stderr, "%s: %s\n", job->launch->tool, job->verdict);
+    else if (job->verdict[0])
+        gy_agent_report_problem(job->launch->link->reports, job->status, job->verdict);
+}
+
 int gy_launch_run(const struct gy_launch *launch)
 {
-    struct gy_launch_job job = {
-        .launch = launch, .keyboard = -1, .order = -1, .rendezvous = {.reserved = -1, .secret = -1}};
+    struct gy_launch_job job = {.launch = launch,
+                                .keyboard = -1,
+                                .order = -1,
+                                .control = launch->link ? launch->link->control : -1,
+                                .rendezvous = {.reserved = -1, .secret = -1}};
     job.ranks = calloc((size_t)launch->ranks, sizeof *job.ranks);
-    struct pollfd *fds = calloc(2 + 2 * (size_t)launch->ranks, sizeof *fds);
+    struct pollfd *fds = calloc(3 + 2 * (size_t)launch->ranks, sizeof *fds);
     for (int i = 0; job.ranks && i < launch->ranks; i++)
         job.ranks[i].out.in = job.ranks[i].err.in = job.ranks[i].end = -1;
     catch_signals(&job);
-    if (!job.ranks || !fds || job.signals < 0 || gy_rendezvous_choose(&job.rendezvous)) {
+    if (!job.ranks || !fds || job.signals < 0 || !choose_rendezvous(&job)) {
         job.status = 1;
         snprintf(job.verdict, sizeof job.verdict, "cannot prepare %d ranks: %s", launch->ranks, strerror(errno));
     } else {
@@ -322,8 +351,7 @@ int gy_launch_run(const struct gy_launch *launch)
         clean_up(&job);
     }
     gy_rendezvous_end(&job.rendezvous);
-    if (job.verdict[0])
-        fprintf(stderr, "%s: %s\n", launch->tool, job.verdict);
+    tell_verdict(&job);
     if (job.signals >= 0)
         close(job.signals);
     sigprocmask(SIG_SETMASK, &job.old_mask, NULL);

@@ -6,8 +6,17 @@
 #include <stdbool.h>
 
 #include "run/fault_injection.h"
+#include "run/rendezvous_env.h"
 
 #define GY_LAUNCH_RANKS_MOST 1024
+
+/* How an agent on a host of a larger job is connected to gyre-run. */
+struct gy_launch_link {
+    int control;                      /* frames from gyre-run; at its end all ranks are killed */
+    int reports;                      /* frames to gyre-run: output and ends of the ranks */
+    int grace_ms;                     /* time between a failure and SIGTERM, and between SIGTERM and SIGKILL */
+    struct gy_rendezvous *rendezvous; /* of the whole job; gy_launch_run ends it */
+};
 
 struct gy_launch {
     const char *tool; /* name in messages */
@@ -21,11 +30,12 @@ struct gy_launch {
     bool elastic;
     int least, restarts;
     struct gy_chaos chaos;
+    const struct gy_launch_link *link; /* NULL: the local ranks are the whole job */
 };
 
 /* Returns the exit status for the tool. 0: every rank ended with 0 (elastic: one did). Otherwise the status of the
  * first rank that failed (elastic: of the last): 128 + signal for a signal, 126 or 127 when the program cannot be
- * executed. The last line on stderr names the failed rank and the cause. */
+ * executed. The last line on stderr names the failed rank and the cause; an agent reports it instead. */
 int gy_launch_run(const struct gy_launch *launch);
 
 #endif

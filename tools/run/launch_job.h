@@ -1,5 +1,6 @@
 /* A job of gyre-run's while it runs, shared by launch.c (the loop), spawn.c (how a rank starts),
- * launch_order.c (in which order ranks end) and exit_policy.c (what an end means). One thread touches it. */
+ * launch_order.c (in which order ranks end), launch_control.c (orders from gyre-run to an agent) and exit_policy.c (what
+ * an end means). One thread touches it. */
 #ifndef GYRE_TOOLS_LAUNCH_JOB_H
 #define GYRE_TOOLS_LAUNCH_JOB_H
 
@@ -9,6 +10,7 @@
 
 #include "run/launch.h"
 #include "run/line_prefix.h"
+#include "run/rank_end.h"
 #include "run/rendezvous_env.h"
 #include "run/restart_backoff.h"
 
@@ -42,12 +44,23 @@ struct gy_launch_job {
     int order;   /* epoll instance over the pidfds, −1: none yet */
     struct gy_rendezvous rendezvous;
     int keyboard; /* pipe to rank 0 when stdin is a terminal, −1: none */
+    int control;  /* from gyre-run, −1: none */
+    size_t ordered;
+    unsigned char orders[16]; /* `ordered` bytes of an unfinished frame */
 };
 
 int64_t gy_launch_now_ms(void);
 
 /* Writes a line of the tool to stderr. */
 __attribute__((format(printf, 2, 3))) void gy_launch_tell(const struct gy_launch_job *job, const char *format, ...);
+
+/* Enters a phase: signals the ranks and sets the deadline. */
+void gy_launch_enter(struct gy_launch_job *job, enum gy_launch_phase phase);
+/* Sends a signal to all ranks and ends the job; after SIGTERM already, kills it. */
+void gy_launch_interrupt(struct gy_launch_job *job, int number);
+
+/* launch_control.c. Does what gyre-run orders; the descriptor is readable or at its end. */
+void gy_launch_obey(struct gy_launch_job *job);
 
 /* spawn.c. Starts a rank. Returns 0 or the errno of the failure; waits until exec has succeeded or failed. */
 int gy_launch_start_rank(struct gy_launch_job *job, int rank, bool again);
@@ -66,5 +79,9 @@ void gy_launch_order_close(struct gy_launch_job *job);
 /* exit_policy.c. Decides what the end of a rank, as waitid() reports it, means for the job: nothing, a restart that
  * becomes due, or the verdict with which the job ends. */
 void gy_launch_judge(struct gy_launch_job *job, int rank, const siginfo_t *info);
+/* Stores which processes are ending now, as the first failure becomes known. */
+void gy_launch_note_endings(struct gy_launch_job *job);
+/* Returns the end of a rank, as exit_policy.c sees it before it judges. */
+struct gy_rank_end gy_launch_end_of(const struct gy_launch_job *job, int rank, const siginfo_t *info);
 
 #endif

@@ -1,12 +1,13 @@
-/* Bytes gather in `line` up to a newline and leave in one write. */
+/* Bytes gather in `line` up to a newline and leave in one write. Without a label they leave at once. */
 #include "run/line_prefix.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "run/frame.h"
 
 void gy_label_open(struct gy_label *label, int rank, int in, int out)
 {
@@ -14,10 +15,14 @@ void gy_label_open(struct gy_label *label, int rank, int in, int out)
     fcntl(in, F_SETFL, O_NONBLOCK);
 }
 
-static void write_all(int fd, const char *bytes, size_t count)
+static void put(const struct gy_label *label, const char *bytes, size_t count)
 {
+    if (label->frame) {
+        (void)gy_frame_write(label->out, (enum gy_frame_kind)label->frame, bytes, count);
+        return;
+    }
     while (count > 0) {
-        ssize_t done = write(fd, bytes, count);
+        ssize_t done = write(label->out, bytes, count);
         if (done < 0 && errno == EINTR)
             continue;
         if (done <= 0)
@@ -35,12 +40,17 @@ static void put_line(const struct gy_label *label, const char *text, size_t leng
     size_t end = (size_t)head + length;
     if (length == 0 || text[length - 1] != '\n')
         whole[end++] = '\n';
-    write_all(label->out, whole, end);
+    put(label, whole, end);
 }
 
 static void put_lines(struct gy_label *label)
 {
     size_t start = 0;
+    if (label->plain) {
+        put(label, label->line, label->held);
+        label->held = 0;
+        return;
+    }
     for (;;) {
         const char *end = memchr(label->line + start, '\n', label->held - start);
         if (!end)

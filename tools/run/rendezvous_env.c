@@ -33,7 +33,7 @@ static unsigned first_given_port(void)
 /* Finds a free port and keeps a socket bound to it, so that no other job takes the port before rank 0 binds it, or
  * between two worlds of this job. The bind fails where any socket has the port. SO_REUSEADDR is set afterwards, and
  * rank 0 sets it too. So rank 0 can bind and listen beside this socket, which does not listen. */
-static int reserve_port(struct gy_rendezvous *rendezvous)
+int gy_rendezvous_reserve(struct gy_rendezvous *rendezvous, bool loopback)
 {
     const int on = 1;
     unsigned end = first_given_port();
@@ -43,7 +43,7 @@ static int reserve_port(struct gy_rendezvous *rendezvous)
             return -1;
         struct sockaddr_in address = {.sin_family = AF_INET,
                                       .sin_port = htons((uint16_t)(FIRST_PORT + dice % (end - FIRST_PORT))),
-                                      .sin_addr = {htonl(INADDR_LOOPBACK)}};
+                                      .sin_addr = {htonl(loopback ? INADDR_LOOPBACK : INADDR_ANY)}};
         int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         if (fd < 0)
             return -1;
@@ -58,28 +58,39 @@ static int reserve_port(struct gy_rendezvous *rendezvous)
     return -1;
 }
 
-/* Returns an inheritable descriptor that holds the secret; −1: errno. An environment variable with the secret would
- * be inherited by every program that a rank starts, and would land in the logs of programs that print their
- * environment. */
-static int make_secret(void)
+int gy_rendezvous_draw_secret(char text[GY_RENDEZVOUS_SECRET_BYTES])
 {
-    unsigned char bytes[32];
-    char text[2 * sizeof bytes + 1];
+    unsigned char bytes[(GY_RENDEZVOUS_SECRET_BYTES - 1) / 2];
     if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
         return -1;
     for (size_t i = 0; i < sizeof bytes; i++)
         snprintf(text + 2 * i, 3, "%02x", bytes[i]);
-    int fd = memfd_create("gyre secret", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    bool written = fd >= 0 && fchmod(fd, S_IRUSR) == 0 &&
-                   write(fd, text, sizeof text - 1) == (ssize_t)sizeof text - 1 &&
-                   fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) == 0;
     explicit_bzero(bytes, sizeof bytes);
-    explicit_bzero(text, sizeof text);
-    if (written)
-        return fd;
+    return 0;
+}
+
+/* An environment variable with the secret would be inherited by every program that a rank starts, and would land in
+ * the logs of programs that print their environment. */
+int gy_rendezvous_hold_secret(struct gy_rendezvous *rendezvous, const char *text)
+{
+    size_t length = strlen(text);
+    int fd = memfd_create("gyre secret", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd >= 0 && fchmod(fd, S_IRUSR) == 0 && write(fd, text, length) == (ssize_t)length &&
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) == 0) {
+        rendezvous->secret = fd;
+        return 0;
+    }
     if (fd >= 0)
         close(fd);
     return -1;
+}
+
+static int make_secret(struct gy_rendezvous *rendezvous)
+{
+    char text[GY_RENDEZVOUS_SECRET_BYTES];
+    int result = gy_rendezvous_draw_secret(text) ? -1 : gy_rendezvous_hold_secret(rendezvous, text);
+    explicit_bzero(text, sizeof text);
+    return result;
 }
 
 /* Called in the process that becomes a rank. */
@@ -105,18 +116,18 @@ static void set_number(const char *name, int value)
     setenv(name, text, 1);
 }
 
-void gy_rendezvous_tell(const struct gy_rendezvous *rendezvous, int rank, int ranks, bool joiner)
+void gy_rendezvous_tell(const struct gy_rendezvous *rendezvous, int local, int locals, bool joiner)
 {
     if (joiner) {
         setenv("GYRE_JOIN", "1", 1);
         /* the ranks that are left may all be joiners, and wait for each other */
         setenv("GYRE_MEET_TIMEOUT", JOINER_WAITS, 0);
     }
-    set_number("RANK", rank);
-    set_number("WORLD_SIZE", ranks);
-    set_number("LOCAL_RANK", rank);
-    set_number("LOCAL_WORLD_SIZE", ranks);
-    setenv("MASTER_ADDR", "127.0.0.1", 1);
+    set_number("RANK", rendezvous->first + local);
+    set_number("WORLD_SIZE", rendezvous->world);
+    set_number("LOCAL_RANK", local);
+    set_number("LOCAL_WORLD_SIZE", locals);
+    setenv("MASTER_ADDR", rendezvous->address, 1);
     setenv("MASTER_PORT", rendezvous->port, 1);
     setenv("GYRE_LAUNCHER", "torchrun", 1);   /* these variables take precedence over those of Slurm or mpirun */
     unsetenv("TORCHELASTIC_USE_AGENT_STORE"); /* only rank 0 binds our MASTER_PORT */
@@ -133,10 +144,10 @@ void gy_rendezvous_end(struct gy_rendezvous *rendezvous)
     rendezvous->reserved = rendezvous->secret = -1;
 }
 
-int gy_rendezvous_choose(struct gy_rendezvous *rendezvous)
+int gy_rendezvous_choose(struct gy_rendezvous *rendezvous, int ranks)
 {
-    rendezvous->reserved = rendezvous->secret = -1;
-    if (reserve_port(rendezvous) == 0 && (rendezvous->secret = make_secret()) >= 0)
+    *rendezvous = (struct gy_rendezvous){.address = "127.0.0.1", .world = ranks, .reserved = -1, .secret = -1};
+    if (gy_rendezvous_reserve(rendezvous, true) == 0 && make_secret(rendezvous) == 0)
         return 0;
     int errnum = errno;
     gy_rendezvous_end(rendezvous);

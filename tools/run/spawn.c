@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "run/affinity.h"
+#include "run/frame.h"
 
 /* Runs in the child up to exec. A failure is written to `report` as an errno. */
 static _Noreturn void become_rank(const struct gy_launch_job *job, int rank, bool again, pid_t parent, int in, int out,
@@ -39,16 +40,27 @@ static _Noreturn void become_rank(const struct gy_launch_job *job, int rank, boo
 }
 
 /* Returns the stdin of rank `rank`: nothing, the keyboard through a pipe (its group is not the terminal's), or the
- * launcher's own stdin (−1). */
+ * launcher's own stdin (−1). An agent's stdin belongs to gyre-run. */
 static int open_input(struct gy_launch_job *job, int rank, bool again)
 {
     int ends[2];
-    if (rank > 0 || again)
+    if (rank > 0 || again || job->launch->link)
         return open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (!isatty(0) || pipe2(ends, O_CLOEXEC))
         return -1;
     job->keyboard = ends[1];
     return ends[0];
+}
+
+static void open_labels(struct gy_launch_job *job, int rank, int out, int err)
+{
+    struct gy_launch_rank *it = &job->ranks[rank];
+    const struct gy_launch_link *link = job->launch->link;
+    gy_label_open(&it->out, job->rendezvous.first + rank, out, link ? link->reports : STDOUT_FILENO);
+    gy_label_open(&it->err, job->rendezvous.first + rank, err, link ? link->reports : STDERR_FILENO);
+    it->out.plain = it->err.plain = !job->launch->label;
+    it->out.frame = link ? GY_FRAME_OUTPUT : 0;
+    it->err.frame = link ? GY_FRAME_ERROR : 0;
 }
 
 int gy_launch_start_rank(struct gy_launch_job *job, int rank, bool again)
@@ -59,7 +71,8 @@ int gy_launch_start_rank(struct gy_launch_job *job, int rank, bool again)
     pid_t parent = getpid();
     if (pipe2(report, O_CLOEXEC))
         return errno;
-    if (job->launch->label && (pipe2(out, O_CLOEXEC) || pipe2(err, O_CLOEXEC)))
+    bool pipes = job->launch->label || job->launch->link;
+    if (pipes && (pipe2(out, O_CLOEXEC) || pipe2(err, O_CLOEXEC)))
         return errno;
     pid_t child = fork();
     if (child == 0)
@@ -72,8 +85,7 @@ int gy_launch_start_rank(struct gy_launch_job *job, int rank, bool again)
     if (out[1] >= 0) {
         close(out[1]);
         close(err[1]);
-        gy_label_open(&it->out, rank, out[0], STDOUT_FILENO);
-        gy_label_open(&it->err, rank, err[0], STDERR_FILENO);
+        open_labels(job, rank, out[0], err[0]);
     }
     if (!problem) {
         job->started += !again;
