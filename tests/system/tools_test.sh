@@ -52,6 +52,14 @@ refused()
 while IFS= read -r setting; do
     grep -q "^$setting " "$work/settings" || fail "docs/tuning.md: there is no setting $setting"
 done < <(grep -oE 'GYRE_[A-Z_]+[A-Z]' "$(dirname "$0")/../../docs/tuning.md" | sort -u)
+# The report of a fault has the settings, wrong ones too, and no secret.
+secret=0123456789abcdef0123456789abcdef
+expect 0 '^$' env GYRE_SECRET=$secret GYRE_SECRT=$secret GYRE_LOG=noise GYRE_TCP_LINKS=2 "$info" --bug-report
+for line in '^== system$' '^kernel: Linux ' '^GYRE_TCP_LINKS=2$' '^GYRE_SECRET: 32 characters, not shown$' '^GYRE_SECRT: 32 ' \
+    '^GYRE_LOG=noise$' '^== wrong in it$' 'limit of locked memory: '; do
+    grep -q "$line" "$work/out" || fail "gyre-info --bug-report lacks $line: $(cat "$work/out")"
+done
+! grep -q "$secret" "$work/out" || fail "gyre-info --bug-report shows the secret"
 # Ranks that are refused alike write whole lines.
 timeout 60 "$run" -n 4 "$train" --strategy average:every=-1 >"$work/out" 2>"$work/err"
 [ "$(grep -cE '^gyre-train: --strategy: strategy average: "every=-1" is out of bounds: .* \(try gyre-train --help\)$' "$work/err")" -ge 1 ] &&

@@ -6,18 +6,25 @@
 
 #include "common/options.h"
 #include "common/output.h"
+#include "info/bug_report.h"
+
+struct options {
+    bool config, report;
+};
 
 static const struct argp_option table[] = {
     {"config", 'c', NULL, 0, "every setting with its default, unit and meaning", 0},
+    {"bug-report", 'r', NULL, 0, "what a report of a fault needs: build, machine and settings, without secrets", 0},
     {0},
 };
 
 static error_t parse(int key, char *text, struct argp_state *state)
 {
-    bool *config = state->input;
+    struct options *options = state->input;
     switch (key) {
     case ARGP_KEY_INIT: gy_options_init(state); return 0;
-    case 'c': *config = true; return 0;
+    case 'c': options->config = true; return 0;
+    case 'r': options->report = true; return 0;
     case ARGP_KEY_ARG: gy_options_refuse("unexpected argument '%s'", text);
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -30,16 +37,19 @@ static void print_line(void *user, const char *line)
 
 int main(int argc, char **argv)
 {
-    bool config = false;
+    struct options options = {0};
     const struct argp argp = {
         .options = table,
         .parser = parse,
         .doc = "Shows gyre's version and build, the machine as gyre sees it, and each transport with the reason where "
                "it cannot be used.",
     };
-    gy_options_parse("gyre-info", &argp, 0, argc, argv, &config);
-    gy_options_check_environment();
-    if (config)
+    gy_options_parse("gyre-info", &argp, 0, argc, argv, &options);
+    if (!options.report) /* which names what is wrong, too */
+        gy_options_check_environment();
+    if (options.report)
+        gy_bug_report(stdout);
+    else if (options.config)
         gyre_config_describe(print_line, stdout);
     else
         gyre_info(print_line, stdout);
