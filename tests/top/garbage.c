@@ -63,7 +63,11 @@ static int make_page(int number, bool strange)
 int main(int argc, char **argv)
 {
     CHECK(argc == 2);
-    for (int round = 0; round < 3; round++) {
+    static char *const forms[][4] = {{"gyre-top", "--once", NULL},
+                                     {"gyre-top", "--once", "--json", NULL},
+                                     {"gyre-top", "--once", "--prometheus=/dev/stdout", NULL},
+                                     {"gyre-top", "--trace=/dev/stdout", NULL}};
+    for (int round = 0; round < 12; round++) {
         int fds[PAGES], status;
         for (int i = 0; i < PAGES; i++)
             fds[i] = make_page(i, i == PAGES - 1);
@@ -72,7 +76,7 @@ int main(int argc, char **argv)
         if (top == 0) {
             int null = open("/dev/null", O_WRONLY);
             dup2(null, 1);
-            execl(argv[1], argv[1], "--once", (char *)NULL);
+            execv(argv[1], forms[round % 4]);
             _exit(127);
         }
         CHECK(waitpid(top, &status, 0) == top);

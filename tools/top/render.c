@@ -10,6 +10,11 @@ static const char *const words[] = {[TOP_MOVING] = "moving", [TOP_WAITING] = "wa
                                     [TOP_AWAY] = "away",     [TOP_STOPPED] = "stopped", [TOP_FAILED] = "failed",
                                     [TOP_GONE] = "gone",     [TOP_UNSEEN] = "unseen",   [TOP_ELSEWHERE] = "elsewhere"};
 
+const char *top_word(enum top_is is)
+{
+    return words[is];
+}
+
 static void print_amount(double amount, const char *unit, char *text_p, size_t bytes)
 {
     static const char prefixes[] = " kMGT";

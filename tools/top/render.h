@@ -5,5 +5,7 @@
 #include "top/diagnose.h"
 
 void top_show(const struct top_job *job);
+/* "moving", "waiting", ... */
+const char *top_word(enum top_is is);
 
 #endif
