@@ -37,6 +37,9 @@ sums=$(LD_LIBRARY_PATH=$library timeout 60 "$tree/bin/gyre-run" -n 4 "$place/sum
 
 for program in gyre-run gyre-info gyre-top gyre-train gyre-perf gyre-tune; do
     [ "$("$tree/bin/$program" --version | grep -cF "$version")" -ge 1 ] || fail "the installed $program does not say version $version"
+    [ ! -d "$2/completions" ] ||
+        { [ -s "$tree/share/bash-completion/completions/$program.bash" ] && [ -s "$tree/share/zsh/vendor-completions/_$program" ]; } ||
+        fail "the completions of $program were not installed"
     [ -s "$tree/share/man/man1/$program.1" ] || fail "the manual page of $program was not installed"
 done
 for page in man3/gyre_all_reduce.3 man3/gyre_nn_train.3 man7/gyre.7 man7/gyre-nn.7 man7/gyre-environment.7; do
