@@ -51,11 +51,19 @@ static void add_variable(struct gy_hosts *hosts, const char *text)
 {
     const char *equals = strchr(text, '=');
     char *name = equals ? strndup(text, (size_t)(equals - text)) : strdup(text);
-    const char **names = realloc(hosts->names, (hosts->name_count + 1) * sizeof *names);
+    char **names = realloc(hosts->names, (hosts->name_count + 1) * sizeof *names);
     if (!name || !names || !*name || (equals && setenv(name, equals + 1, 1)) || !getenv(name))
         gy_options_refuse("-x '%s' is no variable of the environment and no NAME=VALUE", text);
     hosts->names = names;
     hosts->names[hosts->name_count++] = name;
+}
+
+static void free_hosts(struct gy_hosts *hosts)
+{
+    for (size_t i = 0; i < hosts->name_count; i++)
+        free(hosts->names[i]);
+    free(hosts->names);
+    gy_host_list_free(&hosts->list);
 }
 
 static void check_hosts(struct settings *settings)
@@ -171,7 +179,8 @@ int main(int argc, char **argv)
     gy_options_check_environment();
     if (settings.agent)
         return gy_agent_run();
-    if (settings.hosts.list.count > 0)
-        return gy_hosts_run(&settings.launch, &settings.hosts);
-    return gy_launch_run(&settings.launch);
+    int status = settings.hosts.list.count > 0 ? gy_hosts_run(&settings.launch, &settings.hosts)
+                                               : gy_launch_run(&settings.launch);
+    free_hosts(&settings.hosts);
+    return status;
 }

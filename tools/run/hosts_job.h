@@ -9,7 +9,7 @@
 struct gy_hosts {
     struct gy_host_list list; /* placed */
     const char *ssh;          /* command, "ssh" if the user gives none */
-    const char **names;       /* variables that the ranks get beside GYRE_*, `name_count` of them */
+    char **names;             /* variables that the ranks get beside GYRE_*, `name_count` of them */
     size_t name_count;
 };
 

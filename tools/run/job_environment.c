@@ -12,7 +12,7 @@
 #include "run/rendezvous_env.h"
 
 /* GYRE_HOST_ID says which ranks share a host, and differs between hosts. */
-static bool is_passed(const char *variable, size_t length, const char *const *names, size_t count)
+static bool is_passed(const char *variable, size_t length, char *const *names, size_t count)
 {
     static const char *const never[] = {"GYRE_SECRET", "GYRE_SECRET_FILE"}, *const own[] = {"GYRE_HOST_ID"};
     for (size_t i = 0; i < sizeof never / sizeof *never; i++)
@@ -27,7 +27,7 @@ static bool is_passed(const char *variable, size_t length, const char *const *na
     return length > 5 && memcmp(variable, "GYRE_", 5) == 0;
 }
 
-const char **gy_job_environment(const char *const *names, size_t count)
+const char **gy_job_environment(char *const *names, size_t count)
 {
     size_t all = 0, kept = 0;
     while (environ[all])
