@@ -3,8 +3,8 @@
  *   | header | no access | cells, not in core dumps | no access |
  *
  * The header is ordinary memory, since a forked child needs it where the cells were wiped. One bit per cell says that
- * it is in use; the thread that sets the bit owns the cell. Chunks are only added, so that no lock is needed and a fork in
- * another thread interrupts nothing. */
+ * it is in use; the thread that sets the bit owns the cell. Chunks are only added, so that no lock is needed and a
+ * fork in another thread interrupts nothing. */
 #include "secret_memory.h"
 
 #include <stdatomic.h>

@@ -1,6 +1,6 @@
 #!/bin/bash
-# gyre-run --hosts over real sshds, one in each of two network namespaces, with keys and a configuration of their own. Skipped
-# where namespaces or sshd are missing. Usage: hosts_test.sh GYRE-RUN HOSTS-RANKS CASE
+# gyre-run --hosts over real sshds, one in each of two network namespaces, with keys and a configuration of their own.
+# Skipped where namespaces or sshd are missing. Usage: hosts_test.sh GYRE-RUN HOSTS-RANKS CASE
 set -u
 run=$1 ranks=$2 what=$3
 HOSTS=2
@@ -11,7 +11,8 @@ failures=0
 fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
 marker=gyre-hosts-$job # in the command line of every rank
 
-# Host h1 is namespace 1, h2 namespace 2. The key of "bare" is good for a command that is not there, "far" is an address without a host.
+# Host h1 is namespace 1, h2 namespace 2. The key of "bare" is good for a command that is not there, "far" is an address
+# without a host.
 make_keys()
 {
     ssh-keygen -q -t ed25519 -N '' -f "$scratch/host" && ssh-keygen -q -t ed25519 -N '' -f "$scratch/key" &&

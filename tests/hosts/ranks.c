@@ -1,5 +1,5 @@
-/* A rank of a job on several hosts. "reduce": one all_reduce, and where it ran. "kill RANK": all_reduces without end, until
- * that rank kills itself, after it has printed the time. */
+/* A rank of a job on several hosts. "reduce": one all_reduce, and where it ran. "kill RANK": all_reduces without end,
+ * until that rank kills itself, after it has printed the time. */
 #include <signal.h>
 #include <string.h>
 #include <time.h>

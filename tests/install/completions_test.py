@@ -32,7 +32,7 @@ def options_of(program):
 
 
 def ask_bash(name, words):
-    """What bash makes of `name words...` with the cursor behind the last one, `=` as a word of its own, as bash splits it."""
+    """What bash makes of `name words...` with the cursor behind the last one. `=` is a word of its own, as in bash."""
     split = [part for word in words for part in re.split(r"(=)", word) if part or word == ""]
     script = f'''source "{FOLDER}/bash/{name}.bash"
 COMP_WORDS=({name} "${{@}}") COMP_CWORD=$#

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""gyre-top --json, --prometheus and --trace of a job whose rank 2 is stopped: each says so, in the form that its readers
+"""gyre-top --json, --prometheus and --trace of a job whose rank 2 is stopped: each says so, in the form that readers
 expect; files are replaced whole; the port answers on loopback, and no client holds it up.
 
 Usage: formats_test.py GYRE_RUN GYRE_TOP RANKS"""

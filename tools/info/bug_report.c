@@ -1,5 +1,5 @@
-/* Variables are printed by an exact list of names and by the prefix GYRE; of a variable that is, or may be, a secret only
- * its length. Host and user names are not printed. */
+/* Variables are printed by an exact list of names and by the prefix GYRE; of a variable that is, or may be, a secret
+ * only its length. Host and user names are not printed. */
 #include "info/bug_report.h"
 
 #include <gnu/libc-version.h>

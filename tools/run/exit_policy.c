@@ -1,6 +1,6 @@
-/* What the end of a rank means. Without restarts the first failure is the verdict on the job. With restarts a failed
+/* What the end of a rank means. Without restarts the first failure is the outcome on the job. With restarts a failed
  * rank is due to start again, until its restarts are used up or too few ranks are left. The last rank to end is the
- * verdict then. */
+ * outcome then. */
 #include "run/launch_job.h"
 
 #include <stdio.h>
@@ -49,13 +49,13 @@ struct gy_rank_end gy_launch_end_of(const struct gy_launch_job *job, int rank, c
 static void judge_plain(struct gy_launch_job *job, const struct gy_rank_end *end)
 {
     char how[96];
-    if ((!end->by_signal && end->status == 0) || !end->early || (job->verdict[0] && (job->killed || !end->by_signal)))
+    if ((!end->by_signal && end->status == 0) || !end->early || (job->outcome[0] && (job->killed || !end->by_signal)))
         return;
-    if (!job->verdict[0] && !end->by_signal)
+    if (!job->outcome[0] && !end->by_signal)
         gy_launch_note_endings(job);
     job->killed = end->by_signal;
     job->status = gy_rank_end_status(end);
-    snprintf(job->verdict, sizeof job->verdict, "rank %d (pid %d) %s", end->rank, end->pid,
+    snprintf(job->outcome, sizeof job->outcome, "rank %d (pid %d) %s", end->rank, end->pid,
              gy_rank_end_describe(end, how, sizeof how));
 }
 
@@ -86,7 +86,7 @@ static void judge_elastic(struct gy_launch_job *job, int rank, const struct gy_r
     if (job->alive >= launch->least)
         return;
     job->status = gy_rank_end_status(end);
-    snprintf(job->verdict, sizeof job->verdict, "%d rank%s left, fewer than --min %d; the last to go, rank %d, %s",
+    snprintf(job->outcome, sizeof job->outcome, "%d rank%s left, fewer than --min %d; the last to go, rank %d, %s",
              job->alive, job->alive == 1 ? " is" : "s are", launch->least, rank, how);
 }
 

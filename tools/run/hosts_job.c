@@ -3,7 +3,7 @@
  *   connecting --every agent is ready--> running --all ranks ended--> end
  *   connecting --a host fails, or a signal--> ending: the pipes of orders are closed, so the agents end
  *   running --a rank or a host fails--> grace: the other agents are told, and end their ranks in two steps of STEP_MS
- *   running, grace --SIGINT, SIGTERM, SIGHUP--> ending: the agents pass it on, and kill after STEP_MS; a second: at once
+ *   running, grace --SIGINT, SIGTERM, SIGHUP--> ending: the agents pass it on, kill after STEP_MS; a second: at once
  *
  * A process that is there after its time is killed. Its agent then finds its standard input at the end, and kills its
  * ranks. So nothing that happens on a host or on the way to it holds up the end.
@@ -41,8 +41,8 @@ struct job {
     enum phase phase;
     int64_t deadline_ms; /* CONNECTING: for the agents' answers; FAILED, ENDING: the processes are killed then */
     int status;
-    char verdict[1024];
-    bool killed; /* the verdict is a death by signal */
+    char outcome[1024];
+    bool killed; /* the outcome is a death by signal */
     struct gy_remote_shell shell;
     struct gy_byte_queue out, err;
     int signals; /* signalfd */
@@ -80,7 +80,7 @@ __attribute__((format(printf, 4, 5))) static void fail(struct job *job, const st
     va_list arguments;
     if (job->phase != ENDING && !job->killed) {
         va_start(arguments, format);
-        vsnprintf(job->verdict, sizeof job->verdict, format, arguments);
+        vsnprintf(job->outcome, sizeof job->outcome, format, arguments);
         va_end(arguments);
         job->status = status;
         job->killed = true;
@@ -92,11 +92,11 @@ static void judge(struct job *job, const struct gy_remote_host *host, const stru
 {
     char how[96];
     if ((!end->by_signal && end->status == 0) || !end->early || job->phase == ENDING ||
-        (job->verdict[0] && (job->killed || !end->by_signal)))
+        (job->outcome[0] && (job->killed || !end->by_signal)))
         return;
     job->killed = end->by_signal;
     job->status = gy_rank_end_status(end);
-    snprintf(job->verdict, sizeof job->verdict, "rank %d on %s (pid %d) %s", end->rank, host->name, end->pid,
+    snprintf(job->outcome, sizeof job->outcome, "rank %d on %s (pid %d) %s", end->rank, host->name, end->pid,
              gy_rank_end_describe(end, how, sizeof how));
     begin_end(job, host);
 }
@@ -132,7 +132,7 @@ static bool on_frame(void *user, struct gy_remote_host *host, const struct gy_fr
     case GY_FRAME_PROBLEM:
         if (!gy_agent_report_read_problem(frame, &status, text, sizeof text))
             return false;
-        if (!job->verdict[0])
+        if (!job->outcome[0])
             fail(job, host, status, "%s: %s", host->name, text);
         return true;
     default: return false;
@@ -207,9 +207,9 @@ static void on_signals(struct job *job)
         const unsigned char number = (unsigned char)info.ssi_signo;
         if (number == SIGCHLD)
             continue;
-        if (!job->verdict[0]) {
+        if (!job->outcome[0]) {
             job->status = 128 + number;
-            snprintf(job->verdict, sizeof job->verdict, "ended by signal %d (%s), and all ranks with it", number,
+            snprintf(job->outcome, sizeof job->outcome, "ended by signal %d (%s), and all ranks with it", number,
                      strsignal(number));
         }
         if (job->phase == CONNECTING)
@@ -395,8 +395,8 @@ int gy_hosts_run(const struct gy_launch *launch, const struct gy_hosts *hosts)
                       .fds = calloc(3 + 3 * count, sizeof *job.fds)};
     catch_signals(&job);
     run_job(&job, hosts);
-    if (job.verdict[0])
-        fprintf(stderr, "%s: %s\n", launch->tool, job.verdict);
+    if (job.outcome[0])
+        fprintf(stderr, "%s: %s\n", launch->tool, job.outcome);
     if (job.signals >= 0)
         close(job.signals);
     sigprocmask(SIG_SETMASK, &job.shell.mask, NULL);

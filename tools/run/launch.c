@@ -88,7 +88,7 @@ static void look_for_ends(struct gy_launch_job *job)
     } while (found > 0);
     for (int i = 0; i < job->started; i++)
         look_for_end(job, i);
-    if (job->phase == RUNNING && job->verdict[0])
+    if (job->phase == RUNNING && job->outcome[0])
         gy_launch_enter(job, GRACE);
 }
 
@@ -195,9 +195,9 @@ void gy_launch_interrupt(struct gy_launch_job *job, int number)
         gy_launch_enter(job, KILLING);
         return;
     }
-    if (!job->verdict[0]) {
+    if (!job->outcome[0]) {
         job->status = 128 + number;
-        snprintf(job->verdict, sizeof job->verdict, "ended by signal %d (%s), and all ranks with it", number,
+        snprintf(job->outcome, sizeof job->outcome, "ended by signal %d (%s), and all ranks with it", number,
                  strsignal(number));
     }
     gy_launch_enter(job, TERMINATING);
@@ -301,7 +301,7 @@ static void start_all(struct gy_launch_job *job)
         if (!problem)
             continue;
         job->status = problem == ENOENT ? 127 : 126;
-        snprintf(job->verdict, sizeof job->verdict, "cannot start '%.150s': %s", launch->path, strerror(problem));
+        snprintf(job->outcome, sizeof job->outcome, "cannot start '%.150s': %s", launch->path, strerror(problem));
         gy_launch_enter(job, KILLING);
         return;
     }
@@ -317,13 +317,13 @@ static bool choose_rendezvous(struct gy_launch_job *job)
     return true;
 }
 
-/* Writes the last line. An agent reports it after the ends of its ranks, for a verdict that they do not explain. */
-static void tell_verdict(const struct gy_launch_job *job)
+/* Writes the last line. An agent reports it after the ends of its ranks, for a outcome that they do not explain. */
+static void tell_outcome(const struct gy_launch_job *job)
 {
-    if (job->verdict[0] && !job->launch->link)
-        fprintf(stderr, "%s: %s\n", job->launch->tool, job->verdict);
-    else if (job->verdict[0])
-        gy_agent_report_problem(job->launch->link->reports, job->status, job->verdict);
+    if (job->outcome[0] && !job->launch->link)
+        fprintf(stderr, "%s: %s\n", job->launch->tool, job->outcome);
+    else if (job->outcome[0])
+        gy_agent_report_problem(job->launch->link->reports, job->status, job->outcome);
 }
 
 int gy_launch_run(const struct gy_launch *launch)
@@ -340,7 +340,7 @@ int gy_launch_run(const struct gy_launch *launch)
     catch_signals(&job);
     if (!job.ranks || !fds || job.signals < 0 || !choose_rendezvous(&job)) {
         job.status = 1;
-        snprintf(job.verdict, sizeof job.verdict, "cannot prepare %d ranks: %s", launch->ranks, strerror(errno));
+        snprintf(job.outcome, sizeof job.outcome, "cannot prepare %d ranks: %s", launch->ranks, strerror(errno));
     } else {
         job.began_ms = gy_launch_now_ms();
         job.chaos = launch->chaos;
@@ -351,7 +351,7 @@ int gy_launch_run(const struct gy_launch *launch)
         clean_up(&job);
     }
     gy_rendezvous_end(&job.rendezvous);
-    tell_verdict(&job);
+    tell_outcome(&job);
     if (job.signals >= 0)
         close(job.signals);
     sigprocmask(SIG_SETMASK, &job.old_mask, NULL);

@@ -1,6 +1,6 @@
-/* A job of gyre-run's while it runs, shared by launch.c (the loop), spawn.c (how a rank starts),
- * launch_order.c (in which order ranks end), launch_control.c (orders from gyre-run to an agent) and exit_policy.c (what
- * an end means). One thread touches it. */
+/* A job of gyre-run's while it runs. One thread touches it. It is shared by launch.c (the loop), spawn.c (the start of a
+ * rank), launch_order.c (the order of ends), launch_control.c (orders from gyre-run to an agent) and exit_policy.c (the
+ * meaning of an end). */
 #ifndef GYRE_TOOLS_LAUNCH_JOB_H
 #define GYRE_TOOLS_LAUNCH_JOB_H
 
@@ -34,8 +34,8 @@ struct gy_launch_job {
     enum gy_launch_phase phase;
     int64_t deadline_ms;
     int status;           /* what the tool will exit with */
-    char verdict[256];    /* last line, "" when all is well */
-    bool killed;          /* the verdict is a death by signal */
+    char outcome[256];    /* last line, "" when all is well */
+    bool killed;          /* the outcome is a death by signal */
     int64_t succeeded_ms; /* elastic: when a rank ended with 0; no rank is started after that; 0: not yet */
     struct gy_chaos chaos;
     int64_t began_ms;
@@ -77,7 +77,7 @@ int gy_launch_order_next(const struct gy_launch_job *job, int *ranks, int most);
 void gy_launch_order_close(struct gy_launch_job *job);
 
 /* exit_policy.c. Decides what the end of a rank, as waitid() reports it, means for the job: nothing, a restart that
- * becomes due, or the verdict with which the job ends. */
+ * becomes due, or the outcome with which the job ends. */
 void gy_launch_judge(struct gy_launch_job *job, int rank, const siginfo_t *info);
 /* Stores which processes are ending now, as the first failure becomes known. */
 void gy_launch_note_endings(struct gy_launch_job *job);

@@ -36,8 +36,8 @@ typedef bool gy_remote_host_handler(void *user, struct gy_remote_host *host, con
 bool gy_remote_host_order(struct gy_remote_host *host, enum gy_frame_kind kind, const void *payload, size_t length);
 /* Writes orders to a host that poll() reports as writable. */
 void gy_remote_host_write(struct gy_remote_host *host);
-/* Reads what has arrived and calls `handler` for each frame. Closes the descriptor at the end of file, or when the bytes
- * are no frames. Returns NULL, or what is wrong with the bytes. */
+/* Reads what has arrived and calls `handler` for each frame. Closes the descriptor at the end of file, or when the
+ * bytes are no frames. Returns NULL, or what is wrong with the bytes. */
 const char *gy_remote_host_read(struct gy_remote_host *host, gy_remote_host_handler *handler, void *user);
 /* Reads the standard error of ssh and prints its lines with the host's name. The last one is held back until its agent
  * has answered: it may be the reason why the host cannot be reached. */

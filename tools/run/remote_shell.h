@@ -1,4 +1,4 @@
-/* The command that starts an agent on a host: the user's ssh with its configuration, or gyre-run itself on this host. */
+/* The command that starts an agent on a host: the user's ssh with its configuration, or gyre-run on this host. */
 #ifndef GYRE_TOOLS_REMOTE_SHELL_H
 #define GYRE_TOOLS_REMOTE_SHELL_H
 

@@ -2,8 +2,8 @@
 
 #include <stddef.h>
 
-/* Returns the bytes of the UTF-8 character at `text`, 0: it is none. Overlong forms, surrogates and values above U+10FFFF
- * are none. */
+/* Returns the bytes of the UTF-8 character at `text`, 0: it is none. Overlong forms, surrogates and values above
+ * U+10FFFF are none. */
 static size_t character(const unsigned char *text)
 {
     static const struct {

@@ -1,5 +1,5 @@
-/* A request is read up to its empty line or the limits, and answered by its first line. The connection is closed after the
- * answer, so there is nothing to keep between requests. */
+/* A request is read up to its empty line or the limits, and answered by its first line. The connection is closed after
+ * the answer, so there is nothing to keep between requests. */
 #include "top/scrape_server.h"
 
 #include <errno.h>
