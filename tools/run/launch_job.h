@@ -1,6 +1,6 @@
 /* A job of gyre-run's while it runs. One thread touches it. It is shared by launch.c (the loop), spawn.c (the start of
- * a rank), launch_order.c (the order of ends), launch_control.c (orders from gyre-run to an agent) and exit_policy.c (the
- * meaning of an end). */
+ * a rank), launch_order.c (the order of ends), launch_control.c (orders from gyre-run to an agent) and exit_policy.c
+ * (the meaning of an end). */
 #ifndef GYRE_TOOLS_LAUNCH_JOB_H
 #define GYRE_TOOLS_LAUNCH_JOB_H
 
