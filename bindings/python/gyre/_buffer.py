@@ -109,6 +109,9 @@ _NAMED = {
     "float8_e5m2": DType.FLOAT8_E5M2,
 }
 
+# Types of PyTorch that its older releases do not lend by DLPack.
+_UNLENT = {"bool": DType.BOOL, "float8_e4m3fn": DType.FLOAT8_E4M3, "float8_e5m2": DType.FLOAT8_E5M2}
+
 
 def _bits_of(what: str, source: Any) -> Optional[Tuple[Any, DType]]:
     """An array of one of these types as one of unsigned integers, and the type; None for any other object."""
@@ -119,8 +122,8 @@ def _bits_of(what: str, source: Any) -> Optional[Tuple[Any, DType]]:
             return source.view(f"u{_NAMED[name].size}"), _NAMED[name]
         if name:
             raise InvalidArgument(f"{what}: gyre has no type for elements of {name}: convert them")
-    if foreign == "torch" and name in ("float8_e4m3fn", "float8_e5m2"):  # older ones do not lend these
-        return source.view(sys.modules["torch"].uint8), _NAMED[name]
+    if foreign == "torch" and name in _UNLENT:
+        return source.view(sys.modules["torch"].uint8), _UNLENT[name]
     return None
 
 

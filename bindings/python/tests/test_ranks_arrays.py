@@ -62,9 +62,11 @@ class Arrays(RankTest):
                 kind = getattr(torch, name)
                 wanted = True if name == "bool" else self.size
                 self.ones_are_summed(lambda: torch.ones((3, 5), dtype=kind), wanted, lambda x: x)
-        for name in ("float8_e4m3fn", "float8_e5m2"):
+        for name in ("float8_e4m3fn", "float8_e5m2"):  # since torch 2.1
             with self.subTest(name):
-                kind = getattr(torch, name)
+                kind = getattr(torch, name, None)
+                if kind is None:
+                    continue
                 self.ones_are_summed(lambda: torch.ones(6).to(kind), self.size, lambda x: x.to(torch.float32))
 
     def test_what_torch_does_not_lend(self) -> None:
