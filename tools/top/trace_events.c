@@ -66,7 +66,7 @@ static void put_communicator(struct writer *writer, const struct top_rank *rank,
     for (uint32_t i = 0; i < GYRE_PAGE_RECORDS; i++)
         if (comm->record[i].serial != 0 && comm->record[i].began > 0)
             records[count++] = &comm->record[i];
-    qsort(records, count, sizeof records[0], by_beginning);
+    qsort(records, count, sizeof(const struct gyre_page_record *), by_beginning);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t track = 0;
         while (track < TRACKS - 1 && busy[track] > records[i]->began)
