@@ -49,12 +49,12 @@ static bool succeeded(const struct perf *perf, gyre_status status)
     return status == GYRE_SUCCESS;
 }
 
-static bool start_call(const struct perf *perf)
+static gyre_status start_call(const struct perf *perf)
 {
     if (!perf->device)
-        return succeeded(perf, gy_case_call(&perf->it));
+        return gy_case_call(&perf->it);
     struct gy_case placed = gy_perf_device_case(perf->device, &perf->it);
-    return succeeded(perf, gy_case_call_on(&placed));
+    return gy_case_call_on(&placed);
 }
 
 /* The end of calls that a stream orders. */
@@ -75,9 +75,10 @@ static bool call_once(struct perf *perf, uint64_t iteration, int64_t *time_p, in
         return false;
     gy_bootstrap_barrier(perf->meet);
     int64_t start = now_ns();
-    bool good = start_call(perf) && end_calls(perf);
+    gyre_status status = start_call(perf);
+    bool good = status != GYRE_SUCCESS || end_calls(perf);
     int64_t end = now_ns();
-    if (!good)
+    if (!succeeded(perf, status) || !good)
         return false;
     *time_p = gy_bootstrap_time(perf->meet, start, end, whole_p);
     if (check && perf->device && !gy_perf_device_get(perf->device, &perf->it))
@@ -104,7 +105,7 @@ static bool measure_streaming(struct perf *perf, size_t *wrong)
     if (!call_once(perf, 0, &ignored, &whole, wrong))
         return false;
     for (int i = 0; i < perf->arguments->warm_up; i++) {
-        if (!start_call(perf))
+        if (!succeeded(perf, start_call(perf)))
             return false;
     }
     if (!end_calls(perf))
@@ -112,7 +113,7 @@ static bool measure_streaming(struct perf *perf, size_t *wrong)
     gy_bootstrap_barrier(perf->meet);
     int64_t start = now_ns();
     for (int i = 0; i < perf->arguments->iterations; i++) {
-        if (!start_call(perf))
+        if (!succeeded(perf, start_call(perf)))
             return false;
     }
     if (!end_calls(perf))

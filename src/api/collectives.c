@@ -71,9 +71,10 @@ static inline __attribute__((always_inline)) gyre_status start(const char *funct
 {
     if (!may_make(function, comm, request_p))
         return GYRE_INVALID_ARGUMENT;
-    if (comm->attachment && gy_device_call_is(comm, call)) {
-        const struct gy_call written = *call;
-        return make_on_device(comm, &written, gy_request_start, request_p);
+    if (__builtin_expect(comm->attachment != NULL, false)) {
+        const struct gy_call written = *call; /* a call whose address is taken would be written to memory always */
+        if (gy_device_call_is(comm, &written))
+            return make_on_device(comm, &written, gy_request_start, request_p);
     }
     gyre_status status = GYRE_SUCCESS;
     gy_progress_enter(comm->ctx);
@@ -129,9 +130,10 @@ static inline __attribute__((always_inline)) gyre_status run(const char *functio
         const struct gy_call written = *call;
         return run_in_group(function, comm, &written);
     }
-    if (comm->attachment && gy_device_call_is(comm, call)) {
+    if (__builtin_expect(comm->attachment != NULL, false)) {
         const struct gy_call written = *call;
-        return run_on_device(comm, &written);
+        if (gy_device_call_is(comm, &written))
+            return run_on_device(comm, &written);
     }
     gyre_status status;
     gy_progress_enter(comm->ctx);
