@@ -44,6 +44,25 @@ void gy_call_group_defer(struct gy_stream_job *job)
     group.last = &job->next;
 }
 
+void gy_call_group_end_deferred(const struct gyre_comm *comm)
+{
+    struct gy_stream_job *ended = NULL, **last = &ended, **at = &group.first;
+    while (*at) {
+        struct gy_stream_job *job = *at;
+        if (job->comm != comm) {
+            at = &job->next;
+            continue;
+        }
+        *at = job->next;
+        job->next = NULL;
+        *last = job;
+        last = &job->next;
+    }
+    group.last = at;
+    if (ended)
+        gy_stream_calls_end(ended);
+}
+
 static void end_stream_calls(void)
 {
     struct gy_stream_job *jobs = group.first;

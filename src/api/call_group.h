@@ -23,5 +23,7 @@ bool gy_call_group_reserve(void);
 void gy_call_group_add(gyre_request *request);
 /* Keeps a call that a stream orders, whose second half follows at the end of the group. */
 void gy_call_group_defer(struct gy_stream_job *job);
+/* Ends those of a communicator that is about to be destroyed inside the group. */
+void gy_call_group_end_deferred(const struct gyre_comm *comm);
 
 #endif

@@ -163,6 +163,8 @@ gyre_status gyre_comm_destroy(gyre_comm *comm)
     struct gy_context *ctx = comm->ctx;
     if (ctx->generation != atomic_load(&gy_fork_generation))
         return gy_check_fail(comm, GYRE_FORKED, "this communicator belongs to the parent of this process");
+    if (comm->attachment)
+        gy_call_group_end_deferred(comm);
     gy_detach(comm);
     gy_comm_close(comm);
     return GYRE_SUCCESS;

@@ -2,7 +2,7 @@
  *   death      a rank ends while others' streams wait for its call
  *   abort      a rank aborts while its own stream waits
  *   destroyed  a communicator is destroyed with a call under way
- *   illegal    a rank's device fails
+ *   illegal    a rank's device fails; illegal.plain: in a call that the host waits for
  *   refused    a rank attaches to a device that there is not
  *   misuse     a communicator that is not attached, windows and registrations of device memory
  *   none       there is no driver */
@@ -100,6 +100,31 @@ static void test_destroyed(void)
     OK(other, gyre_comm_destroy(other));
     CU(cu->stream_synchronize(stream));
     OK(comm, gyre_barrier(comm)); /* the world goes on */
+    OK(comm, gyre_comm_duplicate(comm, &other));
+    OK(other, gyre_cuda_attach(other, 0));
+    OK(comm, gyre_group_begin()); /* destroyed with a call in a group: at its end there is none left */
+    OK(other, gyre_all_reduce_on(other, (const void *)(uintptr_t)input, (void *)(uintptr_t)output, COUNT, GYRE_FLOAT32,
+                                 GYRE_SUM, stream));
+    OK(other, gyre_comm_destroy(other));
+    OK(comm, gyre_group_end());
+    CU(cu->stream_synchronize(stream));
+    OK(comm, gyre_barrier(comm));
+}
+
+/* The host waits for the call: the others must not wait for a rank whose GPU has failed. */
+static void test_illegal_plain(void)
+{
+    OK(comm, gyre_cuda_attach(comm, 0));
+    if (rank == 1) {
+        (void)cu->copy_async(output, input, 1u << 30, stream);
+        (void)cu->stream_synchronize(stream);
+    }
+    int64_t since = rank_now_ns();
+    gyre_status status = gyre_all_reduce(comm, (const void *)(uintptr_t)input, (void *)(uintptr_t)output, COUNT,
+                                         GYRE_FLOAT32, GYRE_SUM);
+    CHECK(status == GYRE_SYSTEM && rank_now_ns() - since < WITHIN_NS);
+    if (!strstr(gyre_last_error(comm), "rank 1") || !strstr(gyre_last_error(comm), "CUDA_ERROR_ILLEGAL_ADDRESS"))
+        rank_fail("the sentence does not say what has failed: %s", gyre_last_error(comm));
 }
 
 static void test_illegal(void)
@@ -162,8 +187,13 @@ static const struct {
     const char *name;
     void (*run)(void);
     bool survives; /* the world */
-} suites[] = {{"death", test_death, false},     {"abort", test_abort, false},    {"destroyed", test_destroyed, true},
-              {"illegal", test_illegal, false}, {"refused", test_refused, true}, {"misuse", test_misuse, false}};
+} suites[] = {{"death", test_death, false},
+              {"abort", test_abort, false},
+              {"destroyed", test_destroyed, true},
+              {"illegal", test_illegal, false},
+              {"illegal.plain", test_illegal_plain, false},
+              {"refused", test_refused, true},
+              {"misuse", test_misuse, false}};
 
 int main(int argc, char **argv)
 {

@@ -11,7 +11,7 @@
 
 /* What every rank tells all others about itself. */
 struct fact {
-    int32_t status, device;
+    int32_t status;
     char why[248];
 };
 
@@ -72,6 +72,11 @@ static void close_device(struct gy_attachment *attachment)
     gy_device_close(&attachment->device);
 }
 
+static gyre_status failure_of(const struct fact *fact)
+{
+    return gy_status_is_failure((uint32_t)fact->status) ? (gyre_status)fact->status : GYRE_PROTOCOL;
+}
+
 /* All ranks see all facts. Returns the status of the lowest rank that has none to offer. */
 static gyre_status compare(struct gyre_comm *comm, const struct fact *mine)
 {
@@ -83,13 +88,13 @@ static gyre_status compare(struct gyre_comm *comm, const struct fact *mine)
     gyre_status status = gy_run_own(comm, &call);
     for (int r = 0; status == GYRE_SUCCESS && r < comm->size; r++)
         if (all[r].status != GYRE_SUCCESS)
-            status = gy_error_set(&comm->error, (gyre_status)all[r].status, -1, "rank %d cannot use its GPU: %.*s", r,
+            status = gy_error_set(&comm->error, failure_of(&all[r]), -1, "rank %d cannot use its GPU: %.*s", r,
                                   (int)sizeof(all[r].why) - 1, all[r].why);
     gy_free(all);
     return status;
 }
 
-/* Makes the duplicate, on which the ranks then compare what they have. */
+/* The ranks compare what they have; if all of them have it, they make the duplicate. */
 static gyre_status join(struct gyre_comm *comm, struct gy_attachment *attachment, const struct fact *mine)
 {
     gy_progress_enter(comm->ctx);
@@ -103,7 +108,7 @@ static gyre_status join(struct gyre_comm *comm, struct gy_attachment *attachment
 
 gyre_status gy_attach(struct gyre_comm *comm, int number)
 {
-    struct fact fact = {.status = GYRE_SUCCESS, .device = number};
+    struct fact fact = {.status = GYRE_SUCCESS};
     struct gy_attachment *attachment = gy_alloc_zero(1, sizeof(*attachment));
     if (!attachment) {
         fact.status = GYRE_NO_MEMORY;

@@ -28,8 +28,9 @@ static gyre_status refuse(struct gyre_comm *comm, gy_cu_result result, const cha
     char text[300];
     comm->error.status = GYRE_SUCCESS; /* the communicator is as before: only the message stays */
     gy_driver_sentence(comm->attachment->device.driver, result, what, text, sizeof(text));
-    gy_error_set(&comm->error, result == GY_CU_OUT_OF_MEMORY ? GYRE_NO_MEMORY : GYRE_SYSTEM, -1, "GPU %d: %s",
-                 comm->attachment->device.number, text);
+    (void)gy_stream_worker_check(&comm->attachment->worker); /* if the device has failed, the others must not wait */
+    gy_error_set(&comm->error, result == GY_CU_OUT_OF_MEMORY ? GYRE_NO_MEMORY : GYRE_SYSTEM, -1, "rank %d, GPU %d: %s",
+                 comm->rank, comm->attachment->device.number, text);
     gyre_status status = comm->error.status;
     comm->error.status = GYRE_SUCCESS;
     return status;

@@ -42,9 +42,7 @@ void gy_stream_worker_fail(struct gy_stream_worker *worker, gy_cu_result result,
     gy_driver_sentence(worker->device->driver, result, what, sentence, sizeof(sentence));
     snprintf(text, sizeof(text), "rank %d: GPU %d has failed: %s", ctx->world->rank, worker->device->number, sentence);
     note(worker, GYRE_SYSTEM, text);
-    gy_progress_enter(ctx);
-    gy_overlay_report(ctx->overlay, GYRE_SYSTEM, ctx->world->rank, text);
-    gy_progress_leave(ctx);
+    gy_overlay_report(ctx->overlay, GYRE_SYSTEM, ctx->world->rank, text); /* from any thread, inside or not */
 }
 
 bool gy_stream_worker_check(struct gy_stream_worker *worker)
@@ -150,6 +148,16 @@ static const char *sentence(const struct gyre_comm *traffic)
     return traffic->ended.status != GYRE_SUCCESS ? traffic->ended.text : traffic->error.text;
 }
 
+/* This rank alone cannot make the call, which the others wait for: the world has failed. */
+static void report(struct gyre_comm *traffic, const struct gy_stream_job *job, gyre_status status)
+{
+    struct gy_context *ctx = traffic->ctx;
+    char text[400];
+    snprintf(text, sizeof(text), "rank %d cannot make its call of %s on a stream: %.300s", ctx->world->rank,
+             gy_collective_name(job->call.staged.collective), traffic->error.text);
+    gy_overlay_report(ctx->overlay, status, ctx->world->rank, text);
+}
+
 static gyre_status start(struct gyre_comm *traffic, struct gy_stream_job *job)
 {
     job->request = NULL;
@@ -157,7 +165,10 @@ static gyre_status start(struct gyre_comm *traffic, struct gy_stream_job *job)
         return traffic->ctx->error.status;
     if (traffic->ended.status != GYRE_SUCCESS)
         return traffic->ended.status;
-    return gy_request_start(traffic, &job->call.staged, &job->request);
+    gyre_status status = gy_request_start(traffic, &job->call.staged, &job->request);
+    if (status != GYRE_SUCCESS && !traffic->ctx->closed)
+        report(traffic, job, status);
+    return status;
 }
 
 /* A request that is not complete, because the worker was stopped, ends with the communicator. */

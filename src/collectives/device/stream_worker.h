@@ -25,7 +25,7 @@ bool gy_stream_worker_open(struct gy_stream_worker *worker, const struct gy_devi
                            struct gyre_comm *traffic);
 /* Queues jobs, which belong to the worker from here on. After a failure their streams are released at once. */
 void gy_stream_worker_push(struct gy_stream_worker *worker, struct gy_stream_job *jobs);
-/* Notes a failure of the device and reports it to the other ranks: the world has failed. */
+/* Notes a failure of the device and reports it to the other ranks: the world has failed. The caller may be inside. */
 void gy_stream_worker_fail(struct gy_stream_worker *worker, gy_cu_result result, const char *what);
 /* After an error of the driver: if the device itself has failed, notes and reports that. Returns true then. */
 bool gy_stream_worker_check(struct gy_stream_worker *worker);
