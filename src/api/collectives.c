@@ -145,9 +145,7 @@ static inline __attribute__((always_inline)) gyre_status run(const char *functio
     return status;
 }
 
-#define PARAMETERS(...) __VA_ARGS__
-#define CALL(...) ((struct gy_call){__VA_ARGS__})
-#define FORMS(name, parameters, call)                                                      \
+#define GY_CALL_FORMS(name, parameters, call)                                              \
     gyre_status gyre_##name(gyre_comm *comm, parameters)                                   \
     {                                                                                      \
         struct gy_call it = call;                                                          \
@@ -164,65 +162,7 @@ static inline __attribute__((always_inline)) gyre_status run(const char *functio
         return keep(__func__, comm, &it, request_p);                                       \
     }
 
-FORMS(all_reduce, PARAMETERS(const void *input, void *output, size_t count, gyre_dtype dtype, gyre_op op),
-      CALL(.collective = GY_ALL_REDUCE, .input = input, .output = output, .count = count, .dtype = dtype, .op = op))
-
-FORMS(reduce, PARAMETERS(const void *input, void *output, size_t count, gyre_dtype dtype, gyre_op op, int root),
-      CALL(.collective = GY_REDUCE_TO, .input = input, .output = output, .count = count, .dtype = dtype, .op = op,
-           .root = root))
-
-FORMS(reduce_scatter, PARAMETERS(const void *input, void *output, size_t count, gyre_dtype dtype, gyre_op op),
-      CALL(.collective = GY_REDUCE_SCATTER, .input = input, .output = output, .count = count, .dtype = dtype, .op = op))
-
-FORMS(broadcast, PARAMETERS(const void *input, void *output, size_t count, gyre_dtype dtype, int root),
-      CALL(.collective = GY_BROADCAST, .input = input, .output = output, .count = count, .dtype = dtype, .root = root))
-
-FORMS(all_gather, PARAMETERS(const void *input, void *output, size_t count, gyre_dtype dtype),
-      CALL(.collective = GY_ALL_GATHER, .input = input, .output = output, .count = count, .dtype = dtype))
-
-FORMS(gather, PARAMETERS(const void *input, void *output, size_t count, gyre_dtype dtype, int root),
-      CALL(.collective = GY_GATHER_TO, .input = input, .output = output, .count = count, .dtype = dtype, .root = root))
-
-FORMS(scatter, PARAMETERS(const void *input, void *output, size_t count, gyre_dtype dtype, int root),
-      CALL(.collective = GY_SCATTER_FROM, .input = input, .output = output, .count = count, .dtype = dtype,
-           .root = root))
-
-FORMS(all_to_all, PARAMETERS(const void *input, void *output, size_t count, gyre_dtype dtype),
-      CALL(.collective = GY_ALL_TO_ALL, .input = input, .output = output, .count = count, .dtype = dtype))
-
-FORMS(all_gatherv,
-      PARAMETERS(const void *input, void *output, const size_t *counts, const size_t *displacements, gyre_dtype dtype),
-      CALL(.collective = GY_ALL_GATHER, .input = input, .output = output, .dtype = dtype, .varying = true,
-           .in_counts = counts, .out_counts = counts, .out_places = displacements))
-
-FORMS(gatherv,
-      PARAMETERS(const void *input, void *output, const size_t *counts, const size_t *displacements, gyre_dtype dtype,
-                 int root),
-      CALL(.collective = GY_GATHER_TO, .input = input, .output = output, .dtype = dtype, .varying = true,
-           .in_counts = counts, .out_counts = counts, .out_places = displacements, .root = root))
-
-FORMS(scatterv,
-      PARAMETERS(const void *input, const size_t *counts, const size_t *displacements, void *output, gyre_dtype dtype,
-                 int root),
-      CALL(.collective = GY_SCATTER_FROM, .input = input, .output = output, .dtype = dtype, .varying = true,
-           .in_counts = counts, .out_counts = counts, .in_places = displacements, .root = root))
-
-FORMS(reduce_scatterv, PARAMETERS(const void *input, void *output, const size_t *counts, gyre_dtype dtype, gyre_op op),
-      CALL(.collective = GY_REDUCE_SCATTER, .input = input, .output = output, .dtype = dtype, .varying = true,
-           .in_counts = counts, .out_counts = counts, .op = op))
-
-FORMS(all_to_allv,
-      PARAMETERS(const void *input, const size_t *input_counts, const size_t *input_displacements, void *output,
-                 const size_t *output_counts, const size_t *output_displacements, gyre_dtype dtype),
-      CALL(.collective = GY_ALL_TO_ALL, .input = input, .output = output, .dtype = dtype, .varying = true,
-           .in_counts = input_counts, .in_places = input_displacements, .out_counts = output_counts,
-           .out_places = output_displacements))
-
-FORMS(send, PARAMETERS(const void *input, size_t count, gyre_dtype dtype, int peer),
-      CALL(.collective = GY_SEND_TO, .input = input, .count = count, .dtype = dtype, .root = peer))
-
-FORMS(recv, PARAMETERS(void *output, size_t count, gyre_dtype dtype, int peer),
-      CALL(.collective = GY_RECEIVE_FROM, .output = output, .count = count, .dtype = dtype, .root = peer))
+#include "api/collective_calls.inc"
 
 static const struct gy_call barrier_call = {.collective = GY_BARRIER, .dtype = GYRE_INT32};
 

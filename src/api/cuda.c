@@ -101,73 +101,14 @@ static gyre_status run_on(const char *function, gyre_comm *comm, const struct gy
     return status == GYRE_SUCCESS && comm->attachment->has_device ? start_on(comm, call, stream) : status;
 }
 
-#define PARAMETERS(...) __VA_ARGS__
-#define CALL(...) ((struct gy_call){__VA_ARGS__})
-#define ON(name, parameters, call)                                                \
+#define GY_CALL_FORMS(name, parameters, call)                                     \
     gyre_status gyre_##name##_on(gyre_comm *comm, parameters, gyre_stream stream) \
     {                                                                             \
         struct gy_call it = call;                                                 \
         return run_on(__func__, comm, &it, stream);                               \
     }
 
-ON(all_reduce, PARAMETERS(const void *input, void *output, size_t count, gyre_dtype dtype, gyre_op op),
-   CALL(.collective = GY_ALL_REDUCE, .input = input, .output = output, .count = count, .dtype = dtype, .op = op))
-
-ON(reduce, PARAMETERS(const void *input, void *output, size_t count, gyre_dtype dtype, gyre_op op, int root),
-   CALL(.collective = GY_REDUCE_TO, .input = input, .output = output, .count = count, .dtype = dtype, .op = op,
-        .root = root))
-
-ON(reduce_scatter, PARAMETERS(const void *input, void *output, size_t count, gyre_dtype dtype, gyre_op op),
-   CALL(.collective = GY_REDUCE_SCATTER, .input = input, .output = output, .count = count, .dtype = dtype, .op = op))
-
-ON(broadcast, PARAMETERS(const void *input, void *output, size_t count, gyre_dtype dtype, int root),
-   CALL(.collective = GY_BROADCAST, .input = input, .output = output, .count = count, .dtype = dtype, .root = root))
-
-ON(all_gather, PARAMETERS(const void *input, void *output, size_t count, gyre_dtype dtype),
-   CALL(.collective = GY_ALL_GATHER, .input = input, .output = output, .count = count, .dtype = dtype))
-
-ON(gather, PARAMETERS(const void *input, void *output, size_t count, gyre_dtype dtype, int root),
-   CALL(.collective = GY_GATHER_TO, .input = input, .output = output, .count = count, .dtype = dtype, .root = root))
-
-ON(scatter, PARAMETERS(const void *input, void *output, size_t count, gyre_dtype dtype, int root),
-   CALL(.collective = GY_SCATTER_FROM, .input = input, .output = output, .count = count, .dtype = dtype, .root = root))
-
-ON(all_to_all, PARAMETERS(const void *input, void *output, size_t count, gyre_dtype dtype),
-   CALL(.collective = GY_ALL_TO_ALL, .input = input, .output = output, .count = count, .dtype = dtype))
-
-ON(all_gatherv,
-   PARAMETERS(const void *input, void *output, const size_t *counts, const size_t *displacements, gyre_dtype dtype),
-   CALL(.collective = GY_ALL_GATHER, .input = input, .output = output, .dtype = dtype, .varying = true,
-        .in_counts = counts, .out_counts = counts, .out_places = displacements))
-
-ON(gatherv,
-   PARAMETERS(const void *input, void *output, const size_t *counts, const size_t *displacements, gyre_dtype dtype,
-              int root),
-   CALL(.collective = GY_GATHER_TO, .input = input, .output = output, .dtype = dtype, .varying = true,
-        .in_counts = counts, .out_counts = counts, .out_places = displacements, .root = root))
-
-ON(scatterv,
-   PARAMETERS(const void *input, const size_t *counts, const size_t *displacements, void *output, gyre_dtype dtype,
-              int root),
-   CALL(.collective = GY_SCATTER_FROM, .input = input, .output = output, .dtype = dtype, .varying = true,
-        .in_counts = counts, .out_counts = counts, .in_places = displacements, .root = root))
-
-ON(reduce_scatterv, PARAMETERS(const void *input, void *output, const size_t *counts, gyre_dtype dtype, gyre_op op),
-   CALL(.collective = GY_REDUCE_SCATTER, .input = input, .output = output, .dtype = dtype, .varying = true,
-        .in_counts = counts, .out_counts = counts, .op = op))
-
-ON(all_to_allv,
-   PARAMETERS(const void *input, const size_t *input_counts, const size_t *input_displacements, void *output,
-              const size_t *output_counts, const size_t *output_displacements, gyre_dtype dtype),
-   CALL(.collective = GY_ALL_TO_ALL, .input = input, .output = output, .dtype = dtype, .varying = true,
-        .in_counts = input_counts, .in_places = input_displacements, .out_counts = output_counts,
-        .out_places = output_displacements))
-
-ON(send, PARAMETERS(const void *input, size_t count, gyre_dtype dtype, int peer),
-   CALL(.collective = GY_SEND_TO, .input = input, .count = count, .dtype = dtype, .root = peer))
-
-ON(recv, PARAMETERS(void *output, size_t count, gyre_dtype dtype, int peer),
-   CALL(.collective = GY_RECEIVE_FROM, .output = output, .count = count, .dtype = dtype, .root = peer))
+#include "api/collective_calls.inc"
 
 gyre_status gyre_barrier_on(gyre_comm *comm, gyre_stream stream)
 {
