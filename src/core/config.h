@@ -41,16 +41,17 @@ struct gy_config {
     int64_t spin_ns;         /* GYRE_SPIN           us a wait spins (or yields) before it sleeps, -1 = by load */
     bool progress_thread;    /* GYRE_PROGRESS_THREAD  a thread drives while no caller does */
     char library[1024]; /* GYRE_LIBRARY        read by bindings, known here so that no tool takes it for a mistake */
-    char rdma_devices[128]; /* GYRE_RDMA_DEVICES   comma list of device or device:port, "" = by nearness */
-    int rdma_gid_index;     /* GYRE_RDMA_GID_INDEX, -1 = the first of RoCE v2 over a routable address */
-    int rdma_service_level; /* GYRE_RDMA_SERVICE_LEVEL */
-    int rdma_traffic_class; /* GYRE_RDMA_TRAFFIC_CLASS */
-    int rdma_queue_pairs;   /* GYRE_RDMA_QUEUE_PAIRS  per device and link */
-    int rdma_ack_timeout;   /* GYRE_RDMA_ACK_TIMEOUT  4.096 us * 2^n, -1 and 0 = by GYRE_PEER_TIMEOUT */
-    size_t rdma_ring;       /* GYRE_RDMA_RING  bytes that a peer may have on its way, a power of two */
-    uint32_t reach;         /* no setting: what gy_transports_reach found, for bootstrap */
-    int reach_links;        /* no setting: the largest number of other ranks for which that holds */
-    bool show_choice;       /* GYRE_SHOW_CHOICE    print the algorithm chosen per shape, once */
+    char cuda_kernels[1024]; /* GYRE_CUDA_KERNELS  file of GPU kernels or off */
+    char rdma_devices[128];  /* GYRE_RDMA_DEVICES   comma list of device or device:port, "" = by nearness */
+    int rdma_gid_index;      /* GYRE_RDMA_GID_INDEX, -1 = the first of RoCE v2 over a routable address */
+    int rdma_service_level;  /* GYRE_RDMA_SERVICE_LEVEL */
+    int rdma_traffic_class;  /* GYRE_RDMA_TRAFFIC_CLASS */
+    int rdma_queue_pairs;    /* GYRE_RDMA_QUEUE_PAIRS  per device and link */
+    int rdma_ack_timeout;    /* GYRE_RDMA_ACK_TIMEOUT  4.096 us * 2^n, -1 and 0 = by GYRE_PEER_TIMEOUT */
+    size_t rdma_ring;        /* GYRE_RDMA_RING  bytes that a peer may have on its way, a power of two */
+    uint32_t reach;          /* no setting: what gy_transports_reach found, for bootstrap */
+    int reach_links;         /* no setting: the largest number of other ranks for which that holds */
+    bool show_choice;        /* GYRE_SHOW_CHOICE    print the algorithm chosen per shape, once */
 };
 
 /* Reads the environment. A bad value is GYRE_BAD_CONFIGURATION naming variable, value and what is allowed. Unknown

@@ -120,7 +120,7 @@ static gy_cu_result add_kernel(int device, const unsigned grid[3], const unsigne
 
 Test(stream, launches_a_kernel_with_its_arguments_of_the_call)
 {
-    static const struct gy_gpu_kernel kernel = {"add", 2, {sizeof(gy_cu_address), sizeof(unsigned)}, add_kernel};
+    static const struct gy_gpu_kernel kernel = {"add", 2, {sizeof(gy_cu_address), sizeof(unsigned)}, add_kernel, NULL};
     gy_cu_library library;
     gy_cu_kernel found;
     gy_cu_function function;

@@ -16,33 +16,10 @@
 #define GY_CUDA_KERNELS_FUSED_CUH
 
 #include "cuda/element.h"
+#include "cuda/kernels/arguments.h"
 #include "language.h"
 
-enum {
-    GY_NEAR = 8,         /* sources and destinations whose addresses are in the arguments */
-    GY_GROUP_MOST = 64,  /* at all */
-    GY_TREE_LEVELS = 7,  /* of GY_GROUP_MOST sources */
-    GY_PIECES_MOST = 14, /* of a launch; the arguments are less than 4 KB */
-};
-
-struct gy_piece {
-    uint64_t first, count; /* elements */
-    uint16_t nsrc, ndst;   /* 1 to GY_GROUP_MOST */
-    int32_t divisor;       /* of an average; 0: none */
-    const void *src[GY_NEAR];
-    void *dst[GY_NEAR];
-    const void *scalar[GY_NEAR]; /* of a pre-multiplied sum, one for each source */
-    /* Instead of the above where there are more than GY_NEAR of them. */
-    const void *const *far_src;
-    void *const *far_dst;
-    const void *const *far_scalar;
-};
-
-struct gy_fused {
-    const uint32_t *abort;
-    uint32_t pieces;
-    gy_piece piece[GY_PIECES_MOST];
-};
+enum { GY_TREE_LEVELS = 7 }; /* of GY_GROUP_MOST sources */
 
 /* A piece as the threads of a block use it. */
 struct gy_operands {
@@ -229,17 +206,17 @@ template <typename work> GY_DEVICE bool gy_fetch_operands(gy_operands &o, const 
 {
     using bits = typename work::bits;
     bool is_far = p.nsrc > GY_NEAR || p.ndst > GY_NEAR, disagree = false;
-    uintptr_t one = (uintptr_t)(is_far ? p.far_dst[0] : p.dst[0]);
+    uintptr_t one = (uintptr_t)(is_far ? gy_load<char *>(p.far_dst) : p.dst[0]);
     gy_sync();
     for (unsigned t = gy_thread(); t < GY_GROUP_MOST; t += gy_threads()) {
         if (t < p.nsrc) {
-            o.src[t] = (const char *)(is_far ? p.far_src[t] : p.src[t]);
+            o.src[t] = is_far ? gy_load<const char *>(p.far_src + t) : (const char *)p.src[t];
             disagree |= ((uintptr_t)o.src[t] ^ one) % 16 != 0;
             if (work::op == GYRE_PREMUL_SUM)
-                o.scalar[t] = gy_load_any<bits>(is_far ? p.far_scalar[t] : p.scalar[t]);
+                o.scalar[t] = gy_load_any<bits>(is_far ? gy_load<const void *>(p.far_scalar + t) : p.scalar[t]);
         }
         if (t < p.ndst) {
-            o.dst[t] = (char *)(is_far ? p.far_dst[t] : p.dst[t]);
+            o.dst[t] = is_far ? gy_load<char *>(p.far_dst + t) : (char *)p.dst[t];
             disagree |= ((uintptr_t)o.dst[t] ^ one) % 16 != 0;
         }
     }

@@ -14,15 +14,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct alignas(16) gy_line {
-    uint32_t data1, flag1, data2, flag2;
-};
+#include "cuda/kernels/arguments.h"
+
 struct alignas(16) gy_vector {
     uint32_t word[4];
 };
 
-enum { GY_SPINS = 64 };          /* between two looks at the abort word, which lies in host memory */
-enum { GY_BLOCK_THREADS = 512 }; /* at most */
+enum { GY_SPINS = 64 }; /* between two looks at the abort word, which lies in host memory */
 
 #if defined(__CUDACC__)
 

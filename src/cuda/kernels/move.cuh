@@ -6,22 +6,8 @@
 #ifndef GY_CUDA_KERNELS_MOVE_CUH
 #define GY_CUDA_KERNELS_MOVE_CUH
 
+#include "cuda/kernels/arguments.h"
 #include "language.h"
-
-enum { GY_MOVES_MOST = 120 }; /* of a launch; the arguments are less than 4 KB */
-
-struct gy_one_move {
-    char *dst;
-    char *src;      /* only read, but for an exchange */
-    uint64_t bytes; /* with GY_EXCHANGE in the highest bit */
-};
-#define GY_EXCHANGE ((uint64_t)1 << 63)
-
-struct gy_moves {
-    const uint32_t *abort;
-    uint32_t moves;
-    gy_one_move move[GY_MOVES_MOST];
-};
 
 template <typename unit> GY_DEVICE void gy_move_unit(const gy_one_move &m, size_t at, bool exchanges)
 {

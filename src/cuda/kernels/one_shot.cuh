@@ -12,17 +12,6 @@
 
 #include "two_shot.cuh"
 
-struct gy_one_shot {
-    gy_meeting meeting; /* `arrived` is not used */
-    uint32_t capacity;  /* lines of a rank in half an inbox */
-    uint32_t count;     /* elements: at most 8 * capacity bytes */
-    int32_t divisor;
-    gy_line *inbox[GY_NEAR]; /* of each rank: [2][ranks][capacity] */
-    const void *in;
-    void *out;
-    const void *scalar; /* this rank's, of a pre-multiplied sum */
-};
-
 GY_DEVICE uint32_t gy_one_shot_step(const gy_meeting &m)
 {
     uint32_t step = gy_this_step(m);

@@ -17,25 +17,6 @@
 #include "fused.cuh"
 #include "move.cuh"
 
-struct gy_meeting {
-    const uint32_t *abort;
-    uint32_t *step;    /* this rank's: launches that have ended */
-    uint32_t *through; /* this rank's: blocks of this launch that have ended */
-    uint16_t rank, ranks;
-    uint32_t *arrived[GY_NEAR]; /* of each rank: [ranks][blocks][2] */
-};
-
-struct gy_two_shot {
-    gy_meeting meeting;
-    uint32_t pieces;
-    gy_piece piece[GY_PIECES_MOST - 1];
-};
-struct gy_two_shot_moves {
-    gy_meeting meeting;
-    uint32_t moves;
-    gy_one_move move[GY_MOVES_MOST];
-};
-
 GY_DEVICE uint32_t *gy_arrival(const gy_meeting &m, int at, int of, int which)
 {
     return &m.arrived[at][((size_t)of * gy_blocks() + gy_block()) * 2 + (size_t)which];

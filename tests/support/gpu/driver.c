@@ -1,4 +1,4 @@
-/* Devices, contexts, errors and libraries of the stand-in, and its table. */
+/* Devices, contexts and errors of the stand-in, and its table. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,8 +11,6 @@ static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static bool opened, initialised;
 static unsigned calls_until_failure;
 static gy_cu_result failure;
-static const struct gy_gpu_kernel *kernels[256];
-static unsigned kernel_count;
 static _Thread_local struct CUctx_st *stack[32];
 static _Thread_local unsigned depth;
 
@@ -120,7 +118,9 @@ static const struct {
     {GY_CU_INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE", "invalid argument"},
     {GY_CU_OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
     {GY_CU_NOT_INITIALIZED, "CUDA_ERROR_NOT_INITIALIZED", "initialization error"},
+    {GY_CU_INVALID_IMAGE, "CUDA_ERROR_INVALID_IMAGE", "device kernel image is invalid"},
     {GY_CU_INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
+    {GY_CU_NOT_FOUND, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
     {GY_CU_ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"},
 };
 
@@ -189,7 +189,9 @@ gy_cu_result cuDeviceTotalMem(size_t *bytes_p, gy_cu_device device)
 
 gy_cu_result cuDeviceGetAttribute(int *value_p, unsigned attribute, gy_cu_device device)
 {
-    *value_p = attribute == GY_CU_DEVICE_MULTIPROCESSORS ? 8 : attribute == GY_CU_DEVICE_COMPUTE_MAJOR ? 9 : 1;
+    *value_p = attribute == GY_CU_DEVICE_MULTIPROCESSORS ? GY_GPU_MULTIPROCESSORS
+               : attribute == GY_CU_DEVICE_COMPUTE_MAJOR ? 9
+                                                         : 1;
     if (attribute == GY_CU_DEVICE_COMPUTE_MINOR)
         *value_p = 0;
     return gy_gpu_leave(enter_device(device));
@@ -214,6 +216,8 @@ gy_cu_result cuCtxEnablePeerAccess(gy_cu_context peer, unsigned flags)
 
     if (result == GY_CU_SUCCESS && (flags || peer == own || !own->group || own->group != peer->group))
         result = GY_CU_INVALID_DEVICE;
+    if (result == GY_CU_SUCCESS)
+        own->reaches |= 1u << peer->device;
     return gy_gpu_leave(result);
 }
 
@@ -277,58 +281,6 @@ gy_cu_result cuCtxGetDevice(gy_cu_device *device_p)
     if (result == GY_CU_SUCCESS)
         *device_p = context->device;
     return gy_gpu_leave(result);
-}
-
-void gy_gpu_kernel_add(const struct gy_gpu_kernel *kernel)
-{
-    gy_gpu_lock();
-    if (kernel_count == GY_ARRAY_LENGTH(kernels))
-        abort();
-    kernels[kernel_count++] = kernel;
-    gy_gpu_unlock();
-}
-
-gy_cu_result cuLibraryLoadData(gy_cu_library *library_p, const void *image, unsigned *jit, void **jit_values,
-                               unsigned jit_count, unsigned *options, void **option_values, unsigned option_count)
-{
-    gy_cu_result result = gy_gpu_enter();
-
-    (void)jit, (void)jit_values, (void)jit_count, (void)options, (void)option_values, (void)option_count;
-    memcpy(library_p, &image, sizeof(image));
-    return gy_gpu_leave(result || image ? result : GY_CU_INVALID_VALUE);
-}
-
-gy_cu_result cuLibraryUnload(gy_cu_library library)
-{
-    (void)library;
-    return gy_gpu_leave(gy_gpu_enter());
-}
-
-gy_cu_result cuLibraryGetKernel(gy_cu_kernel *kernel_p, gy_cu_library library, const char *name)
-{
-    gy_cu_result result = gy_gpu_enter();
-
-    (void)library;
-    for (unsigned i = 0; !result && i < kernel_count; i++)
-        if (strcmp(kernels[i]->name, name) == 0) {
-            memcpy(kernel_p, &kernels[i], sizeof(kernels[i]));
-            return gy_gpu_leave(GY_CU_SUCCESS);
-        }
-    return gy_gpu_leave(result ? result : GY_CU_NOT_FOUND);
-}
-
-gy_cu_result cuKernelGetFunction(gy_cu_function *function_p, gy_cu_kernel kernel)
-{
-    memcpy(function_p, &kernel, sizeof(kernel));
-    return gy_gpu_leave(gy_gpu_enter());
-}
-
-gy_cu_result cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks_p, gy_cu_function function, int threads,
-                                                         size_t shared)
-{
-    (void)function, (void)shared;
-    *blocks_p = threads > 0 && threads <= 1024 ? 2048 / threads : 0;
-    return gy_gpu_leave(gy_gpu_enter());
 }
 
 const struct gy_driver *gy_gpu_driver(void)

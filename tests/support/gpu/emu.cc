@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <deque>
 #include <memory>
+#include <set>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +56,8 @@ static std::deque<std::unique_ptr<launch>> launches; /* not over */
 static std::vector<emu_fibre *> runnable, live;
 static std::vector<std::unique_ptr<char[]>> stacks; /* unused ones */
 static uint64_t launches_made, changes, random_state = 1;
+static void *(*memory_at)(const void *, size_t, int);
+static uint64_t faults; /* a bit of each device */
 static unsigned room[EMU_DEVICES], resident[EMU_DEVICES], divergent;
 static struct emu_home home;
 
@@ -69,6 +72,26 @@ uint64_t emu_random()
 void emu_seed(uint64_t seed)
 {
     random_state = seed * 0x9E3779B97F4A7C15u + 1;
+}
+
+void emu_memory(void *(*at)(const void *, size_t, int))
+{
+    memory_at = at;
+}
+
+uint64_t emu_changes(void)
+{
+    return changes;
+}
+
+int emu_fault(void)
+{
+    for (int d = 0; d < EMU_DEVICES; d++)
+        if (faults >> d & 1) {
+            faults &= ~((uint64_t)1 << d);
+            return d;
+        }
+    return -1;
 }
 
 void emu_room(int device, unsigned blocks)
@@ -186,6 +209,20 @@ static void to_scheduler()
     emu_leave(&home, emu_self, false);
 }
 
+void *emu_at(const void *p, size_t size)
+{
+    emu_fibre *f = emu_self;
+    int device = f->block->of->what.device;
+    void *at = memory_at ? memory_at(p, size, device) : (void *)(uintptr_t)p;
+
+    if (at)
+        return at;
+    faults |= (uint64_t)1 << device;
+    f->over = true;
+    emu_leave(&home, f, true);
+    abort();
+}
+
 void emu_touch()
 {
     if (emu_random() % 8 == 0) {
@@ -199,7 +236,7 @@ void emu_pause(const uint32_t *word, uint32_t wanted, const char *what)
 {
     emu_fibre *f = emu_self;
 
-    f->word = word;
+    f->word = (const uint32_t *)emu_at(word, sizeof(*word));
     f->wanted = wanted;
     f->what = what;
     if (f->changes_seen != changes)
@@ -313,6 +350,7 @@ static void start_block(launch *l)
         f->stack = stacks.back().release();
         stacks.pop_back();
         emu_prepare(f, f->stack, STACK_BYTES, run_body);
+        f->place = live.size();
         live.push_back(f);
         runnable.push_back(f);
     }
@@ -364,7 +402,9 @@ static void end_fibre(emu_fibre *f)
     publish_all(b->delayed);
     publish_all(f->delayed);
     changes++;
-    live.erase(std::find(live.begin(), live.end(), f));
+    live[f->place] = live.back();
+    live[f->place]->place = f->place;
+    live.pop_back();
     free_fibre(f);
     if (--b->alive == 0)
         end_block(b);
@@ -381,11 +421,12 @@ static void run_one()
     emu_enter(&home, f);
     emu_self = nullptr;
     if (f->over || f->at_barrier) {
-        k = (size_t)(std::find(runnable.begin(), runnable.end(), f) - runnable.begin());
         runnable[k] = runnable.back();
         runnable.pop_back();
     }
-    if (f->over)
+    if (faults >> f->block->of->what.device & 1)
+        emu_drop_device(f->block->of->what.device);
+    else if (f->over)
         end_fibre(f);
 }
 
@@ -425,20 +466,36 @@ enum emu_outcome emu_run(uint64_t steps)
 
 void emu_drop(void)
 {
-    std::vector<emu_block *> blocks;
+    for (int d = 0; d < EMU_DEVICES; d++)
+        emu_drop_device(d);
+}
 
+/* What the threads have stored stays where it is, delayed stores are lost. */
+void emu_drop_device(int device)
+{
+    std::vector<emu_fibre *> others;
+    std::set<emu_block *> blocks;
+    auto is_here = [device](const emu_fibre *f) { return f->block->of->what.device == device; };
+
+    runnable.erase(std::remove_if(runnable.begin(), runnable.end(), is_here), runnable.end());
     for (emu_fibre *f : live) {
-        if (std::find(blocks.begin(), blocks.end(), f->block) == blocks.end())
-            blocks.push_back(f->block);
+        if (!is_here(f)) {
+            f->place = others.size();
+            others.push_back(f);
+            continue;
+        }
+        blocks.insert(f->block);
         emu_acquire(f);
         free_fibre(f);
     }
+    live.swap(others);
     for (emu_block *b : blocks)
         delete b;
-    live.clear();
-    runnable.clear();
-    launches.clear();
-    memset(resident, 0, sizeof(resident));
+    for (size_t k = launches.size(); k-- > 0;)
+        if (launches[k]->what.device == device)
+            launches.erase(launches.begin() + (ptrdiff_t)k);
+    resident[device] = 0;
+    changes++;
 }
 
 /* ---- Report ------------------------------------------------------------------------------------------------------ */

@@ -7,7 +7,10 @@
  *
  * A run ends when nothing is left to run, or when no thread can go on by itself: each one is at a barrier, or has looked
  * many times at memory that does not change. The caller may then change memory (an abort word, another launch) and run
- * on, or take the report and drop everything. */
+ * on, or take the report and drop everything.
+ *
+ * Addresses of kernels are those of the host, or are translated by a function (emu_memory). An access that the function
+ * does not allow is a fault, which ends all launches of the device. */
 #ifndef GY_TESTS_GPU_EMU_H
 #define GY_TESTS_GPU_EMU_H
 
@@ -19,7 +22,7 @@
 extern "C" {
 #endif
 
-enum { EMU_DEVICES = 8, EMU_ARGUMENT_BYTES = 4096 };
+enum { EMU_DEVICES = 16, EMU_ARGUMENT_BYTES = 4096 };
 
 struct emu_launch {
     const char *name; /* static */
@@ -38,6 +41,8 @@ enum emu_outcome {
 };
 
 void emu_seed(uint64_t seed);
+/* `at` returns where the bytes of a device address lie, or NULL: a fault. NULL: addresses are those of the host. */
+void emu_memory(void *(*at)(const void *address, size_t bytes, int device));
 /* How many blocks a device holds; 0: any number, as at the start. */
 void emu_room(int device, unsigned blocks);
 /* Returns the number of the launch, from 1 on. Of the launches of a device that may begin, the first one gets room. */
@@ -48,6 +53,11 @@ enum emu_outcome emu_run(uint64_t steps);
 const char *emu_report(void);
 /* Ends all launches where they are. */
 void emu_drop(void);
+void emu_drop_device(int device);
+/* Returns a device on which a fault has happened since the last call, or -1. */
+int emu_fault(void);
+/* A number that grows with everything that threads do for others to see. */
+uint64_t emu_changes(void);
 /* Barriers that threads of a block reached at different places, since the start. */
 unsigned emu_divergent(void);
 

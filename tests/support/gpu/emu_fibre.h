@@ -17,6 +17,7 @@ struct emu_delayed {
 
 struct emu_fibre {
     unsigned thread, threads, block_index, blocks;
+    size_t place; /* among all fibres */
     emu_block *block;
     void *order;         /* its launch, for ThreadSanitizer */
     void *stack_pointer; /* while it does not run */
@@ -49,5 +50,7 @@ void emu_load(const void *p, unsigned size, void *value_p);
 void emu_store(void *p, unsigned size, const void *value);
 void emu_flush();
 void emu_check_aligned(const void *p, size_t size);
+/* Where the bytes of an address lie. Does not return after a fault. */
+void *emu_at(const void *p, size_t size);
 
 #endif

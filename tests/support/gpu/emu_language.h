@@ -40,6 +40,7 @@ template <typename bits> GY_DEVICE bits gy_load(const void *p)
 {
     bits value;
     emu_check_aligned(p, sizeof(bits));
+    p = emu_at(p, sizeof(bits));
     if (!emu_delays)
         return *(const bits *)p;
     emu_load(p, sizeof(bits), &value);
@@ -48,6 +49,7 @@ template <typename bits> GY_DEVICE bits gy_load(const void *p)
 template <typename bits> GY_DEVICE void gy_store(void *p, bits value)
 {
     emu_check_aligned(p, sizeof(bits));
+    p = emu_at(p, sizeof(bits));
     emu_touch();
     if (emu_delays)
         emu_store(p, sizeof(bits), &value);
@@ -64,6 +66,7 @@ GY_DEVICE gy_line gy_line_load(const gy_line *p)
     uint64_t half[2];
     bool second_first = emu_random() & 1;
     emu_check_aligned(p, sizeof(*p));
+    p = (const gy_line *)emu_at(p, sizeof(*p));
     for (int k = 0; k < 2; k++) {
         emu_touch();
         int at = k ^ (int)second_first;
@@ -77,6 +80,7 @@ GY_DEVICE void gy_line_store(gy_line *p, gy_line l)
     uint64_t half[2];
     bool second_first = emu_random() & 1;
     emu_check_aligned(p, sizeof(*p));
+    p = (gy_line *)emu_at(p, sizeof(*p));
     memcpy(half, &l, sizeof(l));
     for (int k = 0; k < 2; k++) {
         emu_touch();
@@ -87,16 +91,19 @@ GY_DEVICE void gy_line_store(gy_line *p, gy_line l)
 }
 GY_DEVICE uint32_t gy_word_acquire(const uint32_t *p)
 {
+    p = (const uint32_t *)emu_at(p, sizeof(*p));
     emu_touch();
     return __atomic_load_n(p, __ATOMIC_ACQUIRE);
 }
 GY_DEVICE uint32_t gy_word_relaxed(const uint32_t *p)
 {
+    p = (const uint32_t *)emu_at(p, sizeof(*p));
     emu_touch();
     return __atomic_load_n(p, __ATOMIC_RELAXED);
 }
 GY_DEVICE void gy_word_store(uint32_t *p, uint32_t v)
 {
+    p = (uint32_t *)emu_at(p, sizeof(*p));
     emu_touch();
     /* ThreadSanitizer knows no fences: a store after one releases instead. */
     if (!emu_delays && emu_self->fenced)
@@ -107,6 +114,7 @@ GY_DEVICE void gy_word_store(uint32_t *p, uint32_t v)
 }
 GY_DEVICE uint32_t gy_word_add(uint32_t *p, uint32_t v)
 {
+    p = (uint32_t *)emu_at(p, sizeof(*p));
     emu_touch();
     emu_flush();
     emu_changed();

@@ -2,6 +2,9 @@
  * PROT_NONE, so that an access of the host faults and is named, and a second mapping holds the bytes. A stream is a FIFO
  * of operations. Each call of the driver runs some of them, of streams that a seed picks, and so does one thread.
  *
+ * A library is loaded from an image of the stand-in's plug-in (image.h): its kernels run on fibres. They reach memory
+ * of their device, of peers to which access was enabled, and pinned host memory; any other access is a sticky error.
+ *
  * What it does not model: the memory order of a GPU, its scheduler, its speed, capture, IPC. */
 #ifndef GY_TEST_GPU_H
 #define GY_TEST_GPU_H
@@ -20,13 +23,17 @@ void *gy_gpu_bytes(gy_cu_address address, size_t bytes);
 /* No operation runs but in a call that waits: for tests of what is still to be done. */
 void gy_gpu_hold(bool held);
 
-/* A kernel, which library_kernel finds by name in any image. */
+/* How many libraries are loaded. */
+unsigned gy_gpu_libraries(void);
+
+/* A kernel, which library_kernel finds by name in any library that is not an image of the plug-in. */
 struct gy_gpu_kernel {
     const char *name;
     unsigned parameters;
     size_t sizes[16]; /* of each parameter */
     gy_cu_result (*run)(int device, const unsigned grid[3], const unsigned block[3], unsigned shared,
                         void **parameters);
+    void (*body)(const void *arguments); /* instead of `run`: on fibres, with one parameter */
 };
 void gy_gpu_kernel_add(const struct gy_gpu_kernel *kernel);
 

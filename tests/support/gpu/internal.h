@@ -7,10 +7,11 @@
 #define GY_GPU_DECLARE(field, name, version, parameters) gy_cu_result name parameters;
 GY_DRIVER_FUNCTIONS(GY_GPU_DECLARE)
 
-enum { GY_GPU_MOST = 16 };
+enum { GY_GPU_MOST = 16, GY_GPU_MULTIPROCESSORS = 8, GY_GPU_THREADS_MOST = 512, GY_GPU_CODE_MOST = 512 };
 struct CUctx_st {
     int device, group; /* devices of one group above 0 are peers */
     int retained;
+    unsigned reaches;         /* a bit of each device whose memory kernels may access, beside their own */
     gy_cu_result sticky;      /* an asynchronous error: every later call returns it */
     struct CUstream_st *null; /* the legacy stream */
 };
@@ -28,5 +29,14 @@ void gy_gpu_streams_open(unsigned seed);
 void gy_gpu_run_some(void);
 void gy_gpu_run_after_call(void);
 void gy_gpu_memory_open(void);
+/* Where the bytes of an address that a kernel of `device` accesses lie; NULL: it may not. */
+void *gy_gpu_reach(const void *address, size_t bytes, int device);
+/* A launch on fibres: begun, moved on together with all others (whether anything has changed), and over. */
+uint64_t gy_gpu_kernel_begin(int device, const struct gy_gpu_kernel *kernel, unsigned blocks, unsigned threads,
+                             const void *arguments);
+bool gy_gpu_kernels_run(unsigned random);
+bool gy_gpu_kernel_over(uint64_t launch);
+/* Ends all launches of a device that has failed. */
+void gy_gpu_kernels_drop(int device);
 
 #endif

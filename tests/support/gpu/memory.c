@@ -18,10 +18,11 @@ static struct allocation {
     unsigned long long id;
 } allocations[MOST];
 static unsigned long long ids;
+static int used; /* allocations behind these have never been made */
 
 static struct allocation *find(uintptr_t address)
 {
-    for (int i = 0; i < MOST; i++)
+    for (int i = 0; i < used; i++)
         if (allocations[i].type && address - allocations[i].base < allocations[i].bytes)
             return &allocations[i];
     return NULL;
@@ -33,6 +34,7 @@ static struct allocation *add(void *base, size_t bytes, int device, unsigned typ
         if (!allocations[i].type) {
             allocations[i] = (struct allocation){
                 .base = (uintptr_t)base, .bytes = bytes, .device = device, .type = type, .id = ++ids};
+            used = i < used ? used : i + 1;
             return &allocations[i];
         }
     return NULL;
@@ -72,6 +74,19 @@ void *gy_gpu_bytes(gy_cu_address address, size_t bytes)
     if (bytes > found->bytes - at)
         return NULL;
     return found->secret ? found->secret + at : (unsigned char *)found->base + at;
+}
+
+void *gy_gpu_reach(const void *address, size_t bytes, int device)
+{
+    const struct allocation *found = find((uintptr_t)address);
+
+    if (!found || bytes > found->bytes - ((uintptr_t)address - found->base))
+        return NULL;
+    if (!found->secret)
+        return (void *)(uintptr_t)address;
+    if (found->device != device && !(gy_gpu_devices[device].reaches >> found->device & 1))
+        return NULL;
+    return found->secret + ((uintptr_t)address - found->base);
 }
 
 gy_cu_result cuMemAlloc(gy_cu_address *address_p, size_t bytes)

@@ -28,6 +28,7 @@ struct CUstream_st {
     struct operation *head, **tail;
     bool blocking; /* ordered with the legacy stream of its context */
     bool running, dead;
+    uint64_t launch; /* under way on fibres; 0: none */
 };
 struct CUevent_st {
     struct CUevent_st *next;
@@ -154,8 +155,50 @@ static void drop(struct operation *operation)
     free(operation);
 }
 
+static void end_operation(struct CUstream_st *stream, gy_cu_result result)
+{
+    struct operation *operation = stream->head;
+
+    if (result && !stream->context->sticky) {
+        stream->context->sticky = result;
+        gy_gpu_kernels_drop(stream->context->device);
+    }
+    stream->running = false;
+    stream->head = operation->next;
+    if (!stream->head)
+        stream->tail = &stream->head;
+    drop(operation);
+}
+
+/* Launches that are under way go on. Returns whether anything has changed. */
+static bool run_launches(void)
+{
+    bool any = false;
+
+    for (const struct CUstream_st *stream = streams; stream; stream = stream->next)
+        any |= stream->launch != 0;
+    if (!any)
+        return false;
+    bool changed = gy_gpu_kernels_run(draw(UINT16_MAX));
+    for (struct CUstream_st *stream = streams; stream; stream = stream->next)
+        if (stream->launch && gy_gpu_kernel_over(stream->launch)) {
+            stream->launch = 0;
+            end_operation(stream, GY_CU_SUCCESS);
+            changed = true;
+        }
+    return changed;
+}
+
+static uint64_t begin_launch(const struct CUctx_st *context, const struct operation *operation)
+{
+    return gy_gpu_kernel_begin(context->device, operation->kernel, operation->grid[0], operation->block[0],
+                               operation->parameters[0]);
+}
+
 bool gy_gpu_step(void)
 {
+    if (draw(2) && run_launches())
+        return true;
     struct CUstream_st *chosen = NULL;
     unsigned ready = 0;
 
@@ -163,17 +206,14 @@ bool gy_gpu_step(void)
         if (is_ready(stream) && draw(++ready) == 0)
             chosen = stream;
     if (!chosen)
-        return false;
+        return run_launches();
     struct operation *operation = chosen->head;
+    const bool skipped = chosen->context->sticky && operation->kind != RECORD;
     chosen->running = true;
-    gy_cu_result result = chosen->context->sticky && operation->kind != RECORD ? 0 : run(chosen->context, operation);
-    if (result && !chosen->context->sticky)
-        chosen->context->sticky = result;
-    chosen->running = false;
-    chosen->head = operation->next;
-    if (!chosen->head)
-        chosen->tail = &chosen->head;
-    drop(operation);
+    if (operation->kind == LAUNCH && operation->kernel->body && !skipped)
+        chosen->launch = begin_launch(chosen->context, operation);
+    else
+        end_operation(chosen, skipped ? GY_CU_SUCCESS : run(chosen->context, operation));
     return true;
 }
 
@@ -300,7 +340,15 @@ gy_cu_result cuLaunchKernel(gy_cu_function function, unsigned grid_x, unsigned g
                                .grid = {grid_x, grid_y, grid_z},
                                .block = {x, y, z}};
 
+    const bool on_fibres = launch.kernel && launch.kernel->body;
+    const bool bad = !launch.kernel || !grid_x || !grid_y || !grid_z || !x || !y || !z || x * y * z > 1024 ||
+                     (on_fibres && (grid_y * grid_z * y * z != 1 || x > GY_GPU_THREADS_MOST || shared || !parameters));
+
     (void)extra;
+    if (bad) {
+        gy_cu_result result = gy_gpu_enter();
+        return gy_gpu_leave(result ? result : GY_CU_INVALID_VALUE);
+    }
     for (unsigned i = 0; i < launch.kernel->parameters; i++) {
         launch.parameters[i] = malloc(launch.kernel->sizes[i]);
         if (!launch.parameters[i])

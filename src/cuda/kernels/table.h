@@ -1,0 +1,94 @@
+/* The one list of all kernels, for C, nvcc and the compilers of the tests.
+ *
+ * A reduction exists for each type and operation whose bits no other kernel gives. Others share a kernel
+ * (gy_kernel_find): sums and products of signed integers are those of unsigned ones, booleans know AND, OR, XOR and the
+ * pre-multiplied sum, and the canonical order (`tree`) differs from the order of ranks only where the result is
+ * rounded. */
+#ifndef GY_CUDA_KERNELS_TABLE_H
+#define GY_CUDA_KERNELS_TABLE_H
+
+#include <gyre/gyre.h>
+#include <stdbool.h>
+
+/* A kernel `name` of kind K has the argument struct gy_K and the body gy_K_run<gy_work<type, operation, tree>>. */
+#define GY_KERNELS_ONE(REDUCTION, kind, type, TYPE, operation, OPERATION) \
+    REDUCTION(gy_##kind##_##type##_##operation, kind, GYRE_##TYPE, GYRE_##OPERATION, 0)
+#define GY_KERNELS_BOTH(REDUCTION, kind, type, TYPE, operation, OPERATION) \
+    GY_KERNELS_ONE(REDUCTION, kind, type, TYPE, operation, OPERATION)      \
+    REDUCTION(gy_##kind##_##type##_##operation##_tree, kind, GYRE_##TYPE, GYRE_##OPERATION, 1)
+
+#define GY_KERNELS_SIGNED(REDUCTION, kind, type, TYPE)    \
+    GY_KERNELS_ONE(REDUCTION, kind, type, TYPE, min, MIN) \
+    GY_KERNELS_ONE(REDUCTION, kind, type, TYPE, max, MAX) \
+    GY_KERNELS_ONE(REDUCTION, kind, type, TYPE, average, AVERAGE)
+#define GY_KERNELS_BITS(REDUCTION, kind, type, TYPE)              \
+    GY_KERNELS_ONE(REDUCTION, kind, type, TYPE, bit_and, BIT_AND) \
+    GY_KERNELS_ONE(REDUCTION, kind, type, TYPE, bit_or, BIT_OR)   \
+    GY_KERNELS_ONE(REDUCTION, kind, type, TYPE, bit_xor, BIT_XOR) \
+    GY_KERNELS_ONE(REDUCTION, kind, type, TYPE, premul_sum, PREMUL_SUM)
+#define GY_KERNELS_UNSIGNED(REDUCTION, kind, type, TYPE)          \
+    GY_KERNELS_ONE(REDUCTION, kind, type, TYPE, sum, SUM)         \
+    GY_KERNELS_ONE(REDUCTION, kind, type, TYPE, product, PRODUCT) \
+    GY_KERNELS_SIGNED(REDUCTION, kind, type, TYPE)                \
+    GY_KERNELS_BITS(REDUCTION, kind, type, TYPE)
+#define GY_KERNELS_FLOAT(REDUCTION, kind, type, TYPE)              \
+    GY_KERNELS_BOTH(REDUCTION, kind, type, TYPE, sum, SUM)         \
+    GY_KERNELS_BOTH(REDUCTION, kind, type, TYPE, product, PRODUCT) \
+    GY_KERNELS_ONE(REDUCTION, kind, type, TYPE, min, MIN)          \
+    GY_KERNELS_ONE(REDUCTION, kind, type, TYPE, max, MAX)          \
+    GY_KERNELS_BOTH(REDUCTION, kind, type, TYPE, average, AVERAGE) \
+    GY_KERNELS_BOTH(REDUCTION, kind, type, TYPE, premul_sum, PREMUL_SUM)
+
+/* The reductions of a kind: REDUCTION(name, kind, type, operation, tree) */
+#define GY_KERNELS_OF(REDUCTION, kind)                          \
+    GY_KERNELS_SIGNED(REDUCTION, kind, int8, INT8)              \
+    GY_KERNELS_UNSIGNED(REDUCTION, kind, uint8, UINT8)          \
+    GY_KERNELS_SIGNED(REDUCTION, kind, int32, INT32)            \
+    GY_KERNELS_UNSIGNED(REDUCTION, kind, uint32, UINT32)        \
+    GY_KERNELS_SIGNED(REDUCTION, kind, int64, INT64)            \
+    GY_KERNELS_UNSIGNED(REDUCTION, kind, uint64, UINT64)        \
+    GY_KERNELS_FLOAT(REDUCTION, kind, float16, FLOAT16)         \
+    GY_KERNELS_FLOAT(REDUCTION, kind, bfloat16, BFLOAT16)       \
+    GY_KERNELS_FLOAT(REDUCTION, kind, float32, FLOAT32)         \
+    GY_KERNELS_FLOAT(REDUCTION, kind, float64, FLOAT64)         \
+    GY_KERNELS_FLOAT(REDUCTION, kind, float8_e4m3, FLOAT8_E4M3) \
+    GY_KERNELS_FLOAT(REDUCTION, kind, float8_e5m2, FLOAT8_E5M2) \
+    GY_KERNELS_BITS(REDUCTION, kind, boolean, BOOL)
+
+/* MOVE(name, kind, arguments): defined in move.cuh and two_shot.cuh. */
+#define GY_KERNELS_THAT_MOVE(MOVE) \
+    MOVE(gy_move, move, gy_moves)  \
+    MOVE(gy_two_shot_move, two_shot_move, gy_two_shot_moves)
+
+#define GY_KERNELS(REDUCTION, MOVE)    \
+    GY_KERNELS_OF(REDUCTION, fused)    \
+    GY_KERNELS_OF(REDUCTION, one_shot) \
+    GY_KERNELS_OF(REDUCTION, two_shot) \
+    GY_KERNELS_THAT_MOVE(MOVE)
+
+enum gy_kernel_kind {
+    GY_KERNEL_fused,         /* struct gy_fused */
+    GY_KERNEL_one_shot,      /* struct gy_one_shot */
+    GY_KERNEL_two_shot,      /* struct gy_two_shot */
+    GY_KERNEL_move,          /* struct gy_moves; no type, no operation */
+    GY_KERNEL_two_shot_move, /* struct gy_two_shot_moves; no type, no operation */
+    GY_KERNEL_KINDS,
+};
+
+/* The numbers of kernels, from 0 on: GY_NUMBER_gy_fused_float32_sum, ... */
+enum gy_kernel_number {
+#define GY_KERNEL_NUMBER(name, ...) GY_NUMBER_##name,
+    GY_KERNELS(GY_KERNEL_NUMBER, GY_KERNEL_NUMBER)
+#undef GY_KERNEL_NUMBER
+        GY_KERNEL_COUNT,
+};
+
+#if !defined(__cplusplus)
+/* Returns the number of the kernel, or −1 where the operation is not defined for the type. Kinds that move ignore the
+ * other arguments. */
+int gy_kernel_find(enum gy_kernel_kind kind, gyre_dtype dtype, gyre_op op, bool canonical);
+/* Returns the name of a kernel; NULL for −1. */
+const char *gy_kernel_name(int number);
+#endif
+
+#endif
