@@ -399,9 +399,9 @@ Test(launch, of_an_address_behind_an_allocation_is_a_sticky_error)
     gy_cu_address other;
 
     open_gpus("2:peer", 2);
-    gy_cu_address memory = memory_on(0, 128), far = memory_on(1, 64);
+    gy_cu_address memory = memory_on(0, 100), far = memory_on(1, 64);
     cr_assert_eq(end_of_move(memory, far), 0, "a peer's memory may be read");
-    cr_assert_eq(end_of_move(memory, memory + 96), GY_CU_ILLEGAL_ADDRESS);
+    cr_assert_eq(end_of_move(memory, memory + 48), GY_CU_ILLEGAL_ADDRESS, "a vector of 16 bytes has 4 of them");
     cr_assert_eq(gy_device_enter(&gpus[0].device), 0);
     cr_assert_eq(cu->mem_alloc(&other, 16), GY_CU_ILLEGAL_ADDRESS);
     gy_device_leave(&gpus[0].device);
@@ -424,12 +424,13 @@ Test(launch, of_memory_of_a_device_that_is_no_peer_is_an_error)
     cr_assert_eq(end_of_move(memory_on(0, 128), memory_on(1, 64)), GY_CU_ILLEGAL_ADDRESS);
 }
 
-/* A fault ends kernels of the same device that wait. */
-Test(launch, ends_with_the_device)
+/* A fault ends kernels of the same device that wait, and what is behind them in their streams. */
+Test(launch, ends_with_the_device, .timeout = 20)
 {
     static struct shape s = {.type = GYRE_FLOAT32, .op = GYRE_SUM, .ranks = RANKS};
     gy_cu_address memory[RANKS];
     gy_cu_stream second;
+    gy_cu_event behind;
 
     open_gpus("4:peer", RANKS);
     make_meeting();
@@ -438,10 +439,13 @@ Test(launch, ends_with_the_device)
     prepare(&s, memory, memory, memory);
     cr_assert(launch_two_shot(&s, 0));
     cr_assert_eq(gy_device_enter(&gpus[0].device), 0);
+    cr_assert_eq(cu->event_create(&behind, GY_CU_EVENT_DISABLE_TIMING), 0);
+    cr_assert_eq(cu->event_record(behind, gpus[0].stream), 0);
     cr_assert_eq(cu->stream_create(&second, GY_CU_STREAM_NON_BLOCKING), 0);
     cr_assert_eq(cu->set8_async(memory[0], 0, ROOM + 1, second), 0);
     cr_assert_eq(cu->stream_synchronize(second), GY_CU_ILLEGAL_ADDRESS);
     cr_assert_eq(cu->stream_synchronize(gpus[0].stream), GY_CU_ILLEGAL_ADDRESS);
+    cr_assert_eq(cu->event_synchronize(behind), 0);
 }
 
 Test(launch, of_a_wrong_shape_is_refused)
