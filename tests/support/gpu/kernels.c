@@ -7,6 +7,7 @@
 
 enum { MULTIPROCESSOR_BLOCKS = 2, STEPS_MOST = 8192 };
 struct CUlib_st {
+    struct CUlib_st *next;
     const struct gy_gpu_image *image; /* NULL: the kernels that the test has added */
     bool unloaded;
 };
@@ -17,6 +18,7 @@ static struct gy_gpu_kernel
     *code_kernels[GY_GPU_CODE_MOST]; /* made at the first look-up, freed by the end of the process */
 static unsigned code_count;
 static const struct gy_gpu_executor *executor;
+static struct CUlib_st *libraries; /* freed by the end of the process */
 static unsigned loaded;
 
 void gy_gpu_kernel_add(const struct gy_gpu_kernel *kernel)
@@ -55,13 +57,15 @@ gy_cu_result cuLibraryLoadData(gy_cu_library *library_p, const void *image, unsi
     (void)jit, (void)jit_values, (void)jit_count, (void)options, (void)option_values, (void)option_count;
     if (!result && !has_magic && !added_count)
         result = image ? GY_CU_INVALID_IMAGE : GY_CU_INVALID_VALUE;
-    struct CUlib_st *library = result ? NULL : calloc(1, sizeof(*library)); /* freed by the end of the process */
+    struct CUlib_st *library = result ? NULL : calloc(1, sizeof(*library));
     if (!library)
         return gy_gpu_leave(result ? result : GY_CU_OUT_OF_MEMORY);
     if (has_magic) {
         library->image = image;
         use_executor(library->image->executor);
     }
+    library->next = libraries;
+    libraries = library;
     loaded++;
     *library_p = library;
     return gy_gpu_leave(GY_CU_SUCCESS);
