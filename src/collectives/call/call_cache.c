@@ -1,7 +1,6 @@
 /* The call cache: call_cache.h says what is cached and why that is right. */
 #include "collectives/call/call_cache_inline.h"
 
-#include "collectives/call/eager_queue.h"
 #include "core/mem.h"
 
 /* The cache of all communicators that cache nothing; never written. */
@@ -38,8 +37,6 @@ static struct gy_cached_call *keep(struct gyre_comm *comm, const struct gy_call 
 {
     enum gy_collective collective = call->collective;
     struct gy_cached_call *cached = &comm->call_cache[collective];
-    if (comm->ctx->eager_queue)
-        gy_eager_queue_keep(comm->ctx->eager_queue, &cached->kind);
     size_t block = call->count * gy_dtype_bytes(call->dtype), all = block * (size_t)comm->size;
     bool scatters = collective == GY_REDUCE_SCATTER || collective == GY_ALL_TO_ALL,
          gathers = collective == GY_ALL_GATHER || collective == GY_ALL_TO_ALL;

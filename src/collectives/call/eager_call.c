@@ -7,13 +7,11 @@
  * failure reports are those of any request.
  *
  * A start publishes its contribution likewise. If nothing else is in flight and all peers were faster, its request
- * is complete before the caller has it. Otherwise it leaves an entry in the eager queue (eager_queue.h) or, behind
- * anything else, a request that holds only its place in the queue. Each progress call completes as much of the queue
- * as has arrived. A start does so itself when it needs a place, so that of many in flight the first are complete
+ * is complete before the caller has it. Otherwise it leaves a request in the queue, with all that its completion
+ * needs. Each progress call completes as much of the queue as has arrived. A start does so itself when it needs a place, so that of many in flight the first are complete
  * before the last are started. A wait does so at once. */
 #include "collectives/call/call_cache.h"
 #include "collectives/call/eager_internal.h"
-#include "collectives/call/eager_queue.h"
 #include "collectives/call/launch.h"
 #include "collectives/call/prepare.h"
 #include "collectives/engine/call_check.h"

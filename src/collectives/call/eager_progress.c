@@ -1,8 +1,7 @@
-/* Progress of waiting eager exchanges: those at the head of the queue of requests, and those in the eager queue. */
+/* Progress of the waiting eager exchanges at the head of the queue of requests. */
 #include "collectives/call/eager_progress.h"
 
 #include "collectives/call/eager_internal.h"
-#include "collectives/call/eager_queue.h"
 #include "collectives/shm/slots.h"
 
 void gy_eager_show(struct gyre_comm *comm)
@@ -82,28 +81,6 @@ static bool advance(struct gyre_request *r, struct mode *mode)
     return true;
 }
 
-/* The same for those in the eager queue, in their order. */
-static bool advance_queue(struct gy_eager_queue *eager_queue, struct mode *mode)
-{
-    bool moved = false;
-    for (; eager_queue->count > 0; moved = true) {
-        const struct gy_note *note = gy_eager_queue_at(eager_queue, 0);
-        const struct gy_exchange *it = &note->exchange;
-        int peer = it->kind->awaited.first;
-        enum gy_answer answer = poll_from(it, &peer);
-        if (answer != GY_YES) {
-            gy_eager_queue_miss(eager_queue, peer);
-            return moved || answer == GY_NO;
-        }
-        enter_once(mode, it);
-        const struct gy_operation operation = gy_exchange_operation(it);
-        finish(it, &operation, note->canonical);
-        gy_eager_queue_complete(eager_queue);
-    }
-    gy_request_leave(&eager_queue->request);
-    return true;
-}
-
 bool gy_eager_advance(struct gyre_request *r)
 {
     struct gyre_comm *comm = r->comm;
@@ -112,7 +89,7 @@ bool gy_eager_advance(struct gyre_request *r)
     do {
         if (comm->region_next)
             gy_eager_show(comm);
-        moved |= r->eager_queue ? advance_queue(r->eager_queue, &mode) : advance(r, &mode);
+        moved |= advance(r, &mode);
         if (!r->complete)
             break;
         r = comm->region_first;

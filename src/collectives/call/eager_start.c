@@ -3,7 +3,6 @@
 
 #include "collectives/call/eager_fit.h"
 #include "collectives/call/eager_internal.h"
-#include "collectives/call/eager_queue.h"
 #include "collectives/engine/call_check.h"
 #include "collectives/engine/progress.h"
 #include "collectives/engine/spin.h"
@@ -115,9 +114,6 @@ struct gyre_request *gy_eager_begin(struct gy_exchange *it, struct gy_call_signa
     bool shown;
     if (begin(it, shape, gy_comm_canonical(comm), &shown)) {
         r = gy_request_ended(comm);
-    } else if (shown && gy_eager_queue_takes(comm)) {
-        r = gy_request_opened(comm);
-        gy_eager_queue_add(it, r, gy_comm_canonical(comm));
     } else {
         r = gy_request_adopt(it, shown);
         wait_in_queue(r);
@@ -139,10 +135,7 @@ bool gy_eager_restart(struct gyre_request *r)
     gy_exchange_fetch_owned(it, gy_exchange_owned(it));
     bool over = begin(it, &r->shape, r->canonical, &shown);
     r->record = comm->recorder.page->started;
-    if (!over && shown && gy_eager_queue_takes(comm)) {
-        gy_request_open(r);
-        gy_eager_queue_add(it, r, r->canonical);
-    } else if (!over) {
+    if (!over) {
         gy_request_queue(r, shown);
         wait_in_queue(r);
     }

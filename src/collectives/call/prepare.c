@@ -5,7 +5,6 @@
 #include "collectives/call/call_cache.h"
 #include "collectives/call/eager_call.h"
 #include "collectives/call/eager_fit.h"
-#include "collectives/call/eager_queue.h"
 #include "collectives/engine/call_check.h"
 #include "collectives/engine/lane.h"
 #include "collectives/engine/request.h"
@@ -257,10 +256,8 @@ static gyre_status reserve_region(struct gyre_comm *comm)
         return GYRE_SUCCESS;
     gyre_status status = gy_segment_region_reserve(comm->ctx->segment, comm->region, &comm->error);
     comm->region_reserved = status == GYRE_SUCCESS;
-    if (comm->region_reserved) { /* without memory for these, calls take longer paths */
-        gy_eager_queue_provide(comm->ctx);
-        gy_call_cache_provide(comm);
-    }
+    if (comm->region_reserved)
+        gy_call_cache_provide(comm); /* without memory for it, calls take longer paths */
     return status;
 }
 

@@ -37,7 +37,6 @@ struct gy_peer {
 };
 
 struct gy_channel;
-struct gy_eager_queue;
 
 /* A frame awaited by a blocking call, and its payload's destination: eager_message.c, eager_exchange.c. */
 struct gy_awaited {
@@ -96,12 +95,11 @@ struct gy_context {
     bool together;   /* several requests advance together: their frames leave after the last of them has run, */
     bool gathered;   /* and some frame waits for that */
     unsigned queued; /* of those, requests queued for region slots and not at the head: they cannot advance */
-    struct gy_eager_queue *eager_queue; /* eager exchanges published by starts; NULL: out of memory, or no region yet */
-    struct gyre_request *idle;          /* free list */
-    struct gyre_request *orphaned;      /* complete, while a link still holds a frame of theirs */
-    struct gyre_request *made;          /* all, except those that have outlived their communicator */
-    struct gy_awaited *awaited;         /* NULL: no call waits without a request */
-    void *kept[GY_BUFFER_POWERS];       /* free scratch buffers of 2^k bytes, linked through their first word */
+    struct gyre_request *idle;     /* free list */
+    struct gyre_request *orphaned; /* complete, while a link still holds a frame of theirs */
+    struct gyre_request *made;     /* all, except those that have outlived their communicator */
+    struct gy_awaited *awaited;    /* NULL: no call waits without a request */
+    void *kept[GY_BUFFER_POWERS];  /* free scratch buffers of 2^k bytes, linked through their first word */
     uint32_t next_comm;
     uint64_t generation;     /* of the process that made it: see atfork.c */
     int64_t progressed_at;   /* time of the last slow progress iteration */

@@ -30,7 +30,7 @@ struct gy_upcalls {
     bool (*needs_nobody)(const struct gyre_request *request,
                          const struct gy_step *step);                 /* of the readers of its slot */
     void (*ending)(struct gyre_request *request, gyre_status status); /* complete: final changes to the output */
-    void (*ended)(struct gyre_request *request, gyre_status status);  /* off the lists: releases resources */
+    void (*ended)(struct gyre_request *request);                      /* off the lists: releases resources */
     void (*launched)(struct gyre_request *request);                   /* with uniform completion or result check */
     void (*confirm)(struct gyre_request *request); /* complete locally: starts the agreement on completion */
     /* Of a communicator. */

@@ -120,7 +120,7 @@ bool gy_request_stands_behind(const struct gyre_comm *comm)
     if (!ctx->active_first)
         return true;
     const struct gyre_request *last = comm->region_last;
-    return ctx->active - ctx->queued == 1 && last && (last->eager_queue || last->shape.sequence == comm->arrived) &&
+    return ctx->active - ctx->queued == 1 && last && last->shape.sequence == comm->arrived &&
            comm->arrived + 1 - comm->region_first->shape.sequence < GY_REGION_SHOWN;
 }
 
@@ -151,15 +151,7 @@ static void let_others(const struct gyre_request *r)
         gy_request_publish_signature(comm);
 }
 
-void gy_request_stand(struct gyre_request *r)
-{
-    gy_request_reset(r);
-    r->light = r->eager = r->begun = true;
-    active_append(r->comm->ctx, r);
-    region_enqueue(r);
-}
-
-void gy_request_leave(struct gyre_request *r)
+static void leave_as_first(struct gyre_request *r)
 {
     struct gyre_comm *comm = r->comm;
     gy_request_set_complete(r, GYRE_SUCCESS);
@@ -167,14 +159,6 @@ void gy_request_leave(struct gyre_request *r)
     region_dequeue_first(comm);
     let_others(r);
     gy_progress_wake(comm->ctx);
-}
-
-void gy_request_open(struct gyre_request *r)
-{
-    atomic_store_explicit(&r->complete, false, memory_order_relaxed);
-    r->light = true;
-    r->collected = false;
-    r->status = GYRE_IN_PROGRESS;
 }
 
 /* Returns an idle request, which its owner gets. */
@@ -190,7 +174,10 @@ static inline struct gyre_request *hand_out(struct gyre_comm *comm)
 struct gyre_request *gy_request_opened(struct gyre_comm *comm)
 {
     struct gyre_request *r = hand_out(comm);
-    gy_request_open(r);
+    atomic_store_explicit(&r->complete, false, memory_order_relaxed);
+    r->light = true;
+    r->collected = false;
+    r->status = GYRE_IN_PROGRESS;
     return r;
 }
 
@@ -246,7 +233,7 @@ void gy_request_finish_light(struct gyre_request *r)
 {
     struct gyre_comm *comm = r->comm;
     struct gyre_page_record *record = gy_recorder_at(&comm->recorder, r->record);
-    gy_request_leave(r);
+    leave_as_first(r);
     if (!record) {
         gy_request_record_end(r);
         return;
@@ -267,9 +254,8 @@ void gy_request_finish(struct gyre_request *r, gyre_status status)
     if (status == GYRE_SUCCESS)
         let_others(r);
     gy_progress_wake(r->comm->ctx);
-    if (!r->eager_queue)
-        gy_request_record_end(r);
-    r->comm->ctx->up->ended(r, status);
+    gy_request_record_end(r);
+    r->comm->ctx->up->ended(r);
 }
 
 void gy_request_locally_complete(struct gyre_request *r)

@@ -134,13 +134,12 @@ struct gyre_request {
     int eager_next;             /* awaited peers below this one have published */
     int waiting_for;            /* the rank for which the last attempt waited, in the first waiting lane; -1 */
     enum gy_phase phase;
-    bool given_up;                      /* orphaned and collected */
-    int orphaned_lanes;                 /* the request's lanes, when its schedule may be gone; 0: no payload has been
+    bool given_up;       /* orphaned and collected */
+    int orphaned_lanes;  /* the request's lanes, when its schedule may be gone; 0: no payload has been
                                          * copied yet */
-    bool verified;                      /* regions: every peer's signature has been compared with ours */
-    bool begun;                         /* regions: it has its numbers; an eager exchange: it has been published */
-    bool whole;                         /* regions: pulls blocks from ranks that expose them, see block_pull.h */
-    struct gy_eager_queue *eager_queue; /* the queue that it represents; NULL: none */
+    bool verified;       /* regions: every peer's signature has been compared with ours */
+    bool begun;          /* regions: it has its numbers; an eager exchange: it has been published */
+    bool whole;          /* regions: pulls blocks from ranks that expose them, see block_pull.h */
     uint64_t completion; /* its number among those with uniform completion; 0: it is none; see uniform_completion.h */
     bool prefers_slots;  /* by the tuner, which had other variants, too: autotune.h */
     bool claims;         /* write-prefetches lines of slots that it alone reads: autotune.h */
@@ -180,14 +179,8 @@ void gy_request_queue(struct gyre_request *request, bool begun);
 void gy_request_finish_light(struct gyre_request *request);
 /* Returns a request for an eager exchange that was complete when it had started; there is an idle one. */
 struct gyre_request *gy_request_ended(struct gyre_comm *comm);
-/* opened: returns the owner's request for an exchange that has left an entry in the eager queue (eager_queue.h);
- * there is an idle one. open: the same for one that is started again. */
+/* The same for one that has to wait. */
 struct gyre_request *gy_request_opened(struct gyre_comm *comm);
-void gy_request_open(struct gyre_request *request);
-/* stand: appends the request that represents an eager queue to the lists. leave: removes it, at the head of its
- * queue. */
-void gy_request_stand(struct gyre_request *request);
-void gy_request_leave(struct gyre_request *request);
 /* From here on its owner may read it without the lock: its data is visible before. */
 static inline void gy_request_set_complete(struct gyre_request *request, gyre_status status)
 {

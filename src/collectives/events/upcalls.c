@@ -2,7 +2,6 @@
 #include "collectives/events/upcalls.h"
 
 #include "collectives/call/eager_progress.h"
-#include "collectives/call/eager_queue.h"
 #include "collectives/call/executor.h"
 #include "collectives/call/prepare.h"
 #include "collectives/engine/progress.h"
@@ -38,10 +37,8 @@ static void ending(struct gyre_request *r, gyre_status status)
         gy_verify_finish(r);
 }
 
-static void ended(struct gyre_request *r, gyre_status status)
+static void ended(struct gyre_request *r)
 {
-    if (r->eager_queue)
-        gy_eager_queue_end(r->eager_queue, status);
     if (!r->persistent && !r->light)
         gy_prepare_undo(r);
 }

@@ -80,7 +80,6 @@ static void free_parts(struct gy_context *ctx)
         gy_free(ctx->idle);
         ctx->idle = next;
     }
-    gy_free(ctx->eager_queue);
     gy_operations_free(&ctx->operations);
     gy_registry_free(&ctx->registry);
     free_kept(ctx);
