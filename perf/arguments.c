@@ -56,11 +56,7 @@ static const struct argp_option table[] = {
     {"root", 'r', "RANK", 0, "of what has a root, or all; default 0", 0},
     {"window-size", 'W', "COUNT", 0, "bandwidths: messages under way at once, default 64", 0},
     {"check", 'c', "0|1", 0, "check every result exactly, default 1", 0},
-    {"algorithm", KEY_ALGORITHM, "NAME", 0,
-     "direct_one_shot, direct_two_shot, ring, halving_doubling, binary_tree, canonical, recursive_doubling, binomial, "
-     "bruck, double_tree, linear, pairwise, hierarchical, hierarchical_halving, hierarchical_tree; default: gyre's "
-     "choice",
-     0},
+    {"algorithm", KEY_ALGORITHM, "NAME", 0, GY_PERF_ALGORITHMS_TEXT "or by default gyre's choice", 0},
     {"transport", KEY_TRANSPORT, "T,...", 0, "transports that may be used: shm, rdma, tcp", 0},
     {"mem", KEY_MEMORY, "private|gyre", 0, "whose memory the buffers are, default private", 0},
     {"device", KEY_DEVICE, "host|cuda", 0,
@@ -84,7 +80,7 @@ struct parsing {
     char *short_n, *short_m, *short_i, *short_x;
 };
 
-static const char *const algorithms[] = {GY_PERF_ALGORITHMS, NULL};
+static const char *const algorithms[] = {GY_PERF_ALGORITHMS NULL};
 
 /* Each word between commas is looked up by itself. */
 static void check_transports(const char *names)

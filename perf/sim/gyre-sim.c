@@ -121,7 +121,7 @@ static void print(FILE *json, const struct sim_case *it, size_t bytes, const str
 
 static bool is_for_links(enum gy_algorithm algorithm)
 {
-    return algorithm != GY_SHM_ONE_SHOT && algorithm != GY_SHM_TWO_SHOT;
+    return !gy_is_over_shm(algorithm);
 }
 
 static double formula(const struct sim_case *it)

@@ -140,7 +140,7 @@ static struct sim_lane *opposite(const struct sim_lane *lane, int peer)
     for (int l = 0; l < rank->schedule->lanes; l++) {
         bool matches = sends ? gy_schedule_receives(rank->schedule, l) : gy_schedule_sends(rank->schedule, l);
         if (matches && gy_schedule_meets(rank->schedule, l, lane->rank->number) &&
-            rank->schedule->lane[l].channel == lane->rank->schedule->lane[lane->index].channel)
+            rank->schedule->lane[l].tag == lane->rank->schedule->lane[lane->index].tag)
             return &rank->lane[l];
     }
     fprintf(stderr, "gyre-sim: rank %d has no lane for what rank %d sends\n", peer, lane->rank->number);
@@ -243,7 +243,7 @@ static void iterate(struct sim_lane *lane, int32_t round)
     case GY_RECV:
     case GY_RECV_REDUCE: receive_tile(lane, round); break;
     case GY_REDUCE: work(lane->rank, bytes / cluster->reduce); break;
-    case GY_GATHER: work(lane->rank, bytes * (lane->rank->world->it->ranks - 1) / cluster->reduce); break;
+    case GY_REDUCE_PUBLISHED: work(lane->rank, bytes * (lane->rank->world->it->ranks - 1) / cluster->reduce); break;
     default: work(lane->rank, bytes / cluster->copy); /* copies of all kinds */
     }
 }

@@ -105,7 +105,7 @@ static const struct gy_setting settings[] = {
      "address space per rank of this host for gyre_mem_alloc; memory is taken when it is used",
      "a size from 1m to 16t, such as 512m or 16G", PLAIN},
     {"GYRE_SHM_SLOT", &gy_setting_size, FIELD(shm_slot), 4096, 1 << 30, "256k", "bytes",
-     "one slot of the window through which ranks of a host exchange data; the same on every rank",
+     "one slot of the memory through which ranks of a host exchange data; the same on every rank",
      "a size from 4k to 1g, such as 256k", SHARED},
     {"GYRE_SHM_READ", &gy_setting_switch, FIELD(shm_read), 0, 0, "1", "0|1",
      "1: where all ranks of a host may read each other's memory through the kernel, long vectors are copied "

@@ -37,7 +37,7 @@ struct gy_frame {
     uint64_t value;
     uint64_t count;     /* shape: element count */
     uint32_t root;      /* shape */
-    uint16_t lane;      /* lane of the sender's plan (DATA) or of the receiver's (GRANT) */
+    uint16_t lane;      /* tag of the lane of the sender (DATA) or of the receiver (GRANT) */
     uint8_t collective; /* shape */
     uint8_t dtype;      /* shape */
     uint8_t op;         /* shape */

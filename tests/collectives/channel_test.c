@@ -78,7 +78,7 @@ Test(channel, early_frames_of_any_length_find_a_place, .timeout = 20)
     gy_channel_free(channel);
 }
 
-Test(channel, who_overdraws_gets_no_place)
+Test(channel, a_peer_beyond_its_credit_gets_no_place)
 {
     struct gy_channel *channel = gy_channel_create();
     cr_assert_null(stash(channel, 1, GY_FRAME_MAX));

@@ -51,11 +51,10 @@ static bool exchange(struct run *run, int rank, int lane)
         return false;
     const struct gy_schedule *schedule = schedule_of(run, peer);
     for (int i = 0; i < schedule->lanes; i++) {
-        if (schedule->lane[i].channel != schedule_of(run, rank)->lane[lane].channel ||
-            !has_receive_from(schedule, i, rank))
+        if (schedule->lane[i].tag != schedule_of(run, rank)->lane[lane].tag || !has_receive_from(schedule, i, rank))
             continue;
         if (to >= 0)
-            return run_fail(run, peer, "two lanes receive from rank %d on one channel", rank);
+            return run_fail(run, peer, "two lanes receive from rank %d with one tag", rank);
         to = i;
     }
     const struct gy_step *receive = to < 0 ? NULL : lane_head(run, peer, to);
@@ -113,7 +112,7 @@ static bool begin_call(struct run *run, int rank)
     return true;
 }
 
-/* After the last iteration: a barrier must have met every rank's start; unused window counters catch up. */
+/* After the last iteration: a barrier must have met every rank's start; unused counters of region lanes catch up. */
 static bool finish_call(struct run *run, int rank)
 {
     struct rank_state *state = &run->rank[rank];
@@ -215,12 +214,12 @@ static bool advance_rank(struct run *run, int rank)
     return mapped_quiet(run, rank, -1) ? end_call(run, rank) : moved;
 }
 
-/* What a rank shares with the others: window slots and lines. */
+/* What a rank shares with the others: slots and lines. */
 static void open_shared(struct run *run, int r)
 {
     int place = r * GY_RUN_SHARED;
     for (int i = 0; i < GY_REGION_SLOTS; i++) {
-        run->rank[r].window[i] = gy_cells_new(run->stride, place++);
+        run->rank[r].slots[i] = gy_cells_new(run->stride, place++);
         run->rank[r].result[i] = gy_cells_new(run->stride, place++);
     }
     for (int i = 0; i < GY_RUN_LINES; i++)
@@ -230,7 +229,7 @@ static void open_shared(struct run *run, int r)
 static void close_shared(struct rank_state *rank)
 {
     for (int i = 0; i < GY_REGION_SLOTS; i++) {
-        free(rank->window[i]);
+        free(rank->slots[i]);
         free(rank->result[i]);
     }
     for (int i = 0; i < GY_RUN_LINES; i++)
@@ -259,10 +258,10 @@ static void open_run(struct run *run)
     run->sends = run->size <= GY_RUN_SENDS_WORLD ? run->lanes * GY_RUN_SENDS : 0;
     run->chains = 1 + run->lanes + (run->sends > 0 ? run->sends + run->lanes : 0);
     gy_order_open(&run->order, run->size * run->chains);
-    bool window = false;
+    bool shm = false;
     for (int c = 0; c < run->ncalls; c++)
-        window = window || (run->calls[c].schedules[0] != NULL && run->calls[c].schedules[0]->shm);
-    for (int r = 0; r < run->size && window; r++)
+        shm = shm || (run->calls[c].schedules[0] != NULL && run->calls[c].schedules[0]->shm);
+    for (int r = 0; r < run->size && shm; r++)
         open_shared(run, r);
 }
 

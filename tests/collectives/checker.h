@@ -9,7 +9,7 @@
  *   exactly once    each output element holds each contribution once; nothing else is read or written
  *   order           its expression is the algorithm's, operand for operand, as tree.h has it: the same on all ranks
  *   no deadlock     even as rendezvous, with the needs as they stand
- *   no race         any two conflicting accesses, of private memory (in place too) or of windows, are ordered
+ *   no race         any two conflicting accesses, of private memory (in place too) or shared, are ordered
  *   matching        the two sides of a message have the same elements; lanes are well formed
  *   barrier         its end on any rank comes after its beginning on every rank
  *   return          a rank's buffers are its caller's again at the end of its call, and its scratch is another call's:
@@ -63,12 +63,12 @@ struct gy_checker_call {
 
 /* What was counted, over all ranks and calls. */
 struct gy_checker_report {
-    char text[256];        /* why the run was rejected */
-    size_t sent;           /* elements over links */
-    size_t crossed;        /* of them, between ranks of different groups of the shape */
-    size_t window_written; /* elements into windows, both halves */
-    size_t window_read;    /* elements out of other ranks' windows */
-    int depth;             /* messages one after another on the longest path */
+    char text[256];     /* why the run was rejected */
+    size_t sent;        /* elements over links */
+    size_t crossed;     /* of them, between ranks of different groups of the shape */
+    size_t shm_written; /* elements into slots of shared memory, both halves */
+    size_t shm_read;    /* elements out of other ranks' slots */
+    int depth;          /* messages one after another on the longest path */
 };
 
 /* False: the schedules are wrong, and report_p->text says why. `order_p` (or NULL) receives what happened before what,

@@ -4,7 +4,7 @@
 
 #include "collectives/lifecycle/uniform_completion.h"
 
-Test(completion, nothing_is_spread_where_the_links_are_not_there)
+Test(completion, results_are_not_spread_without_links)
 {
     static struct gy_channel *channels[3];
     static struct gyre_comm comm = {

@@ -65,7 +65,7 @@ static unsigned looks_of(struct gy_spin patience)
 }
 
 /* By what they have shown, wherever this test runs. */
-Test(cores, who_is_on_another_core_is_looked_at_for_longer)
+Test(cores, ranks_on_other_cores_are_polled_longer)
 {
     unsigned usual = looks_of(gy_spin_of(&ctx));
     cr_expect_eq(looks_of(gy_spin_for(&comms[0], 1)), usual, "nobody has told");

@@ -196,7 +196,7 @@ static struct gy_cell *slot_cell(struct run *run, const struct iteration *it, in
     size_t slices = it->schedule->side_by_side > 1 ? (size_t)it->schedule->side_by_side : 1;
     if (at >= slices * run->calls[run->rank[it->rank].call].tile)
         return NULL;
-    return &(result ? owner->result : owner->window)[it->number % GY_REGION_SLOTS][at];
+    return &(result ? owner->result : owner->slots)[it->number % GY_REGION_SLOTS][at];
 }
 
 /* Where in its slot rank `owner` has published the tile of slice `block`. */
@@ -226,12 +226,12 @@ static bool publish(struct run *run, const struct iteration *it)
                 !effect_store(run, it, slot_cell(run, it, it->rank, false, at + i), start + i, value))
                 return false;
         }
-        run->report->window_written += count;
+        run->report->shm_written += count;
     }
     return true;
 }
 
-static bool gather(struct run *run, const struct iteration *it)
+static bool reduce_published(struct run *run, const struct iteration *it)
 {
     const struct gy_step *step = it->step;
     if (step->range.width == 0)
@@ -261,8 +261,8 @@ static bool gather(struct run *run, const struct iteration *it)
             (keep && !effect_store(run, it, slot_cell(run, it, it->rank, true, i), e, sum)))
             return false;
     }
-    run->report->window_read += count * (size_t)(run->size - 1);
-    run->report->window_written += (keep ? count : 0) + (apart ? count : 0);
+    run->report->shm_read += count * (size_t)(run->size - 1);
+    run->report->shm_written += (keep ? count : 0) + (apart ? count : 0);
     return true;
 }
 
@@ -298,7 +298,7 @@ static bool collect(struct run *run, const struct iteration *it)
                 !effect_store(run, it, cell_at(run, it, step->dst, start + i, 0), start + i, value))
                 return false;
         }
-        run->report->window_read += count;
+        run->report->shm_read += count;
     }
     return true;
 }
@@ -328,7 +328,7 @@ static bool exchange(struct run *run, const struct iteration *it)
                 !effect_store(run, it, cell_at(run, it, step->dst, start + i, 0), start + i, value))
                 return false;
         }
-        run->report->window_read += count;
+        run->report->shm_read += count;
     }
     return true;
 }
@@ -377,7 +377,7 @@ bool effect_local(struct run *run, const struct iteration *it)
     case GY_COPY:
     case GY_REDUCE: return copy_or_reduce(run, it);
     case GY_PUBLISH: return publish(run, it);
-    case GY_GATHER: return gather(run, it);
+    case GY_REDUCE_PUBLISHED: return reduce_published(run, it);
     case GY_COLLECT: return collect(run, it);
     case GY_EXCHANGE: return exchange(run, it);
     default: return run_fail(run, it->rank, "lane %d mixes kinds of steps", it->lane);

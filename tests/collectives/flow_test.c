@@ -48,7 +48,7 @@ static void grant(int l, int32_t step, int peer)
                              .sequence = request.shape.sequence,
                              .collective = request.shape.collective,
                              .algorithm = request.shape.algorithm,
-                             .lane = lane->channel,
+                             .lane = lane->tag,
                              .value = 2};
     bool over = step == lane->first + lane->count, now = !over && request.schedule->step[step].peer == peer;
     request.lane[l] = (struct gy_lane_state){.step = step, .exhausted = over};
@@ -61,7 +61,7 @@ static void grant(int l, int32_t step, int peer)
     channels[peer] = NULL;
 }
 
-Test(flow, grants_are_kept_for_steps_to_come_alone, .timeout = 20)
+Test(flow, grants_are_kept_for_later_steps_only, .timeout = 20)
 {
     static const enum gy_algorithm algorithms[] = {GY_RING, GY_HALVING_DOUBLING, GY_RECURSIVE_DOUBLING, GY_BINARY_TREE};
     comm.ctx = &ctx;
@@ -121,7 +121,7 @@ void __wrap_gy_context_post(struct gy_context *context, int peer, struct gy_fram
 }
 
 /* Over RDMA it would be a message more, which brings nothing sooner. */
-Test(flow, who_is_kept_waiting_gives_back_over_sockets_of_a_host_alone, .timeout = 20)
+Test(flow, credit_returns_early_over_sockets_of_a_host_only, .timeout = 20)
 {
     static struct gy_member members[RANKS];
     static const struct gy_transport_ops *const ways[] = {&gy_transport_tcp, &gy_transport_rdma, &gy_transport_shm};

@@ -1,4 +1,4 @@
-/* The form of a schedule: what must hold before anything runs. See schedule.h for the rules. */
+/* The form of a schedule: what must hold before anything runs. See schedule.h. */
 #include "run.h"
 
 enum covers { NOTHING, MINE, ALL, ALL_OF_ROOT };
@@ -60,13 +60,13 @@ static bool slots_hold(struct run *run, int rank, const struct gy_schedule *sche
     return true;
 }
 
-/* True if two lanes send to the same peer on one channel. Then arrivals have no order. */
+/* True if two lanes send to the same peer with one tag. Then arrivals have no order. */
 static bool sends_alike(const struct gy_schedule *schedule, int lane, int other, const struct gy_step *step)
 {
     const struct gy_lane *that = &schedule->lane[other];
     for (int s = that->first; s < that->first + that->count; s++)
         if (schedule->step[s].kind == GY_SEND && schedule->step[s].peer == step->peer &&
-            that->channel == schedule->lane[lane].channel)
+            that->tag == schedule->lane[lane].tag)
             return true;
     return false;
 }
@@ -77,6 +77,10 @@ static bool step_holds(struct run *run, int rank, const struct gy_schedule *sche
     bool sends = step->kind == GY_SEND, sent = schedule->step[schedule->lane[lane].first].kind == GY_SEND;
     if (sends != sent || step->rounds < 1 || step->range.width < 0)
         return run_fail(run, rank, "lane %d is not well formed", lane);
+    if (step->kind <= GY_RECV_REDUCE && (step->peer < 0 || step->peer >= schedule->shape.size))
+        return run_fail(run, rank, "lane %d has a message without a peer", lane);
+    if (!sends && step->range.width > 0 && step->dst == GY_INPUT)
+        return run_fail(run, rank, "lane %d writes to the input", lane);
     bool moves = step->kind == GY_PACK || step->kind == GY_UNPACK;
     if (moves && (schedule->shape.collective != GY_ALL_TO_ALL || step->runs.run < 1 || step->rounds != 1 ||
                   schedule->scratch_lo < 0 || run->calls[run->rank[rank].call].starts))
@@ -86,17 +90,17 @@ static bool step_holds(struct run *run, int rank, const struct gy_schedule *sche
             return run_fail(run, rank, "lane %d reaches beyond the last block", lane);
     for (int other = 0; other < lane && sends; other++)
         if (sends_alike(schedule, lane, other, step))
-            return run_fail(run, rank, "two lanes send to rank %d on one channel", step->peer);
+            return run_fail(run, rank, "two lanes send to rank %d with one tag", step->peer);
     return true;
 }
 
-/* Lanes send, or receive, or do neither; on windows they are one step of one round. */
+/* Lanes send, or receive, or do neither; over shared memory they are one step of one round. */
 static bool lane_holds(struct run *run, int rank, const struct gy_schedule *schedule, int i)
 {
     const struct gy_lane *lane = &schedule->lane[i];
     const struct gy_step *first = &schedule->step[lane->first];
     if (lane->region_lane >= GY_REGION_LANES || (lane->region_lane >= 0) != (first->kind >= GY_PUBLISH))
-        return run_fail(run, rank, "lane %d has the wrong window lane", i);
+        return run_fail(run, rank, "lane %d has the wrong region lane", i);
     if (lane->count < 1 || (lane->region_lane >= 0 && (lane->count != 1 || first->rounds != 1)))
         return run_fail(run, rank, "lane %d has the wrong number of steps", i);
     for (int s = lane->first; s < lane->first + lane->count; s++)

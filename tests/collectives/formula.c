@@ -1,5 +1,5 @@
-/* What an algorithm costs, from the textbook: elements over links, elements through windows, messages one after
- * another. */
+/* What an algorithm costs, from the textbook: elements over links, elements through shared memory, messages one
+ * after another. */
 #include <stdio.h>
 
 #include "checker.h"
@@ -80,7 +80,7 @@ static struct cost canonical(const struct gy_schedule_shape *shape, size_t total
 }
 
 /* Over slots no rank publishes what only itself would read. */
-static struct cost direct(const struct gy_schedule_shape *shape, size_t total, const size_t *starts)
+static struct cost over_shm(const struct gy_schedule_shape *shape, size_t total, const size_t *starts)
 {
     size_t n = (size_t)shape->size, others = n - 1, sums = shape->algorithm == GY_SHM_ONE_SHOT;
     size_t not_roots = total - block(shape, total, starts, shape->root); /* of the vector, all but the root's slice */
@@ -254,23 +254,26 @@ static struct cost cost_of(const struct gy_schedule_shape *shape, size_t total, 
     case GY_HIERARCHICAL_HALVING:
     case GY_HIERARCHICAL_TREE: return hierarchical(shape, total).cost;
     case GY_PAIRWISE: return (struct cost){others * total, 0, 0, 1};
-    default: return direct(shape, total, starts);
+    case GY_SHM_ONE_SHOT:
+    case GY_SHM_TWO_SHOT: return over_shm(shape, total, starts);
+    case GY_ALGORITHMS: break;
     }
+    return (struct cost){.depth = -1};
 }
 
 bool gy_checker_formula(const struct gy_schedule_shape *shape, size_t total, const size_t *starts,
                         const struct gy_checker_report *report, char *text, size_t text_bytes)
 {
     struct cost want = cost_of(shape, total, starts);
-    bool hierarchy = shape->algorithm >= GY_HIERARCHICAL && shape->algorithm <= GY_HIERARCHICAL_TREE;
-    struct grouped_cost grouped = hierarchy ? hierarchical(shape, total) : (struct grouped_cost){.crossed = 0};
+    struct grouped_cost grouped = gy_is_hierarchical(shape->algorithm) ? hierarchical(shape, total)
+                                                                       : (struct grouped_cost){.crossed = 0};
     size_t crossed = shape->groups && shape->size > 1 ? grouped.crossed : 0;
     bool at_most = grouped.at_most;
     snprintf(text, text_bytes,
-             "sent %zu (formula %zu), window written %zu (%zu), window read %zu (%zu), depth %d (%d), "
+             "sent %zu (formula %zu), shm written %zu (%zu), shm read %zu (%zu), depth %d (%d), "
              "between groups %zu (%zu)",
-             report->sent, want.sent, report->window_written, want.written, report->window_read, want.read,
-             report->depth, want.depth, report->crossed, crossed);
-    return report->sent == want.sent && report->window_written == want.written && report->window_read == want.read &&
+             report->sent, want.sent, report->shm_written, want.written, report->shm_read, want.read, report->depth,
+             want.depth, report->crossed, crossed);
+    return report->sent == want.sent && report->shm_written == want.written && report->shm_read == want.read &&
            (report->depth == want.depth || (at_most && report->depth < want.depth)) && report->crossed == crossed;
 }

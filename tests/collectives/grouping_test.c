@@ -95,8 +95,8 @@ Test(grouping, schedules_of_large_worlds_are_small)
         interleaved[r] = r % 64;
     }
     for (int c = 0; c < GY_COLLECTIVES; c++)
-        for (int a = GY_HIERARCHICAL; a <= GY_HIERARCHICAL_TREE; a++)
-            for (int i = 0; i < 2; i++) {
+        for (int a = 0; a < GY_ALGORITHMS; a++)
+            for (int i = 0; i < (gy_is_hierarchical((enum gy_algorithm)a) ? 2 : 0); i++) {
                 struct gy_schedule_shape shape = {(enum gy_collective)c, (enum gy_algorithm)a, 77, SIZE, 5, runs};
                 shape.groups = i ? interleaved : runs;
                 struct gy_schedule *schedule = gy_schedule_exists(shape.collective, shape.algorithm, SIZE)
@@ -141,10 +141,10 @@ Test(grouping, schedules_without_memory)
 {
     static const int groups[] = {0, 0, 1, 1, 1, 2, 2};
     for (int c = 0; c < GY_COLLECTIVES; c++)
-        for (int a = GY_HIERARCHICAL; a <= GY_HIERARCHICAL_TREE; a++) {
+        for (int a = 0; a < GY_ALGORITHMS; a++) {
             struct gy_schedule_shape shape = {(enum gy_collective)c, (enum gy_algorithm)a, 3, 7, 2, groups};
             struct gy_schedule *schedule = NULL;
-            if (!gy_schedule_exists(shape.collective, shape.algorithm, 7))
+            if (!gy_is_hierarchical(shape.algorithm) || !gy_schedule_exists(shape.collective, shape.algorithm, 7))
                 continue;
             uint64_t failed = 0;
             for (uint64_t nth = 1; !schedule; nth++, failed++) {

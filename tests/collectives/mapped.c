@@ -1,10 +1,10 @@
 /* Operands that others use in place (collectives/shm/zero_copy.h), as a protocol of its own, since no step of a
  * schedule knows of it:
  *
- *   offers    instead of publishing, a rank has its input read where it is, by gather, collect and exchange. What a
+ *   offers    instead of publishing, a rank has its input read where it is, by reduce, collect and exchange. What a
  *             one-shot schedule publishes is too small, but for a broadcast's and a reduction's to a root, whose own
  *             operand is not read; and an all_to_all in place would overwrite what is still to be read. Into an
- *             output of all_reduce the others gather their slices, and its owner collects nothing; a rank that does
+ *             output of all_reduce the others write their slices, and its owner collects nothing; a rank that does
  *             not expose its own collects from it instead of from results
  *   waits     for the readers of a slot, unless it will not write it; and where blocks are only moved, for no counter
  *             of a rank that exposes its input, but for its arrival. Then it reads all of the block
@@ -32,13 +32,13 @@ bool mapped_offers(const struct run *run, int number, int rank, enum gy_space sp
     return collective == GY_ALL_REDUCE && (call->mapped->output >> rank & 1);
 }
 
-bool mapped_keeps(const struct run *run, int rank, const struct gy_step *gather)
+bool mapped_keeps(const struct run *run, int rank, const struct gy_step *reduce)
 {
     int call = run->rank[rank].call;
     bool needed = false;
     for (int r = 0; r < run->size; r++)
         needed |= r != rank && !mapped_offers(run, call, r, GY_OUTPUT);
-    return gather->dst == GY_RESULT || (gather->keep && needed && !mapped_offers(run, call, rank, GY_OUTPUT));
+    return reduce->dst == GY_RESULT || (reduce->keep && needed && !mapped_offers(run, call, rank, GY_OUTPUT));
 }
 
 bool mapped_idle(const struct run *run, int rank, const struct gy_step *step)
@@ -48,13 +48,13 @@ bool mapped_idle(const struct run *run, int rank, const struct gy_step *step)
         return true;
     if (step->kind == GY_PUBLISH)
         return mapped_offers(run, run->rank[rank].call, rank, GY_INPUT);
-    return step->kind == GY_GATHER && !mapped_keeps(run, rank, step);
+    return step->kind == GY_REDUCE_PUBLISHED && !mapped_keeps(run, rank, step);
 }
 
 bool mapped_whole(const struct run *run, int rank, const struct gy_step *step, int from)
 {
     const struct gy_checker_call *call = &run->calls[run->rank[rank].call];
-    bool moves = step->kind == GY_EXCHANGE || (step->kind == GY_COLLECT && step->src == GY_WINDOW);
+    bool moves = step->kind == GY_EXCHANGE || (step->kind == GY_COLLECT && step->src == GY_PUBLISHED);
     return moves && !(call->in_place && schedule_of(run, rank)->shape.collective == GY_ALL_TO_ALL) &&
            mapped_offers(run, run->rank[rank].call, from, GY_INPUT);
 }

@@ -40,7 +40,7 @@ enum mutation {
     CHANGE_TARGET,
     FLIP,
     TOGGLE_KEEP,
-    CHANGE_CHANNEL,
+    CHANGE_TAG,
     NEED_MUTATIONS, /* the following are made of each need */
     DROP_NEED = NEED_MUTATIONS,
     WEAKER_LAG,
@@ -53,7 +53,7 @@ enum mutation {
 static const char *const names[] = {
     "drop step",     "shift range",     "widen range",  "change peer",    "more rounds",    "fewer rounds",
     "swap slot",     "swap runs' slot", "shift runs",   "stride of runs", "longer runs",    "swap steps",
-    "change source", "change target",   "flip",         "toggle keep",    "change channel", "drop need",
+    "change source", "change target",   "flip",         "toggle keep",    "change tag",     "drop need",
     "weaker lag",    "stronger lag",    "toggle whole", "no last wait",   "wait one short", "wait not for one",
     "offer exposed", "not arrived",     "no readers",   "forget sends"};
 
@@ -79,36 +79,33 @@ static struct {
     long made, killed, same, stronger, reordered, paced, barrier, unexplained;
 } tally[MUTATIONS];
 
-static size_t vector(const struct gy_schedule_shape *shape, size_t per_block)
+/* Elements of a vector of `per_block` elements a block; if that is more than one, one less, so that blocks differ. */
+static size_t vector(const struct gy_schedule *schedule, size_t per_block)
 {
-    size_t n = (size_t)shape->size;
-    if (shape->collective == GY_BARRIER)
+    size_t blocks = (size_t)schedule->blocks;
+    if (schedule->shape.collective == GY_BARRIER)
         return 0;
-    if (gy_checker_by_rank(shape->collective))
-        return per_block * n;
-    bool whole = shape->algorithm == GY_SHM_ONE_SHOT || shape->algorithm == GY_BINARY_TREE ||
-                 shape->collective == GY_BROADCAST || gy_is_point_to_point(shape->collective);
-    return whole ? per_block : per_block * n - (per_block > 1 ? 1 : 0);
+    bool differ = !gy_checker_by_rank(schedule->shape.collective) && blocks > 1 && per_block > 1;
+    return per_block * blocks - (differ ? 1 : 0);
 }
 
 static void add_call(struct arena *arena, int run, struct gy_schedule **schedules, size_t per_block, bool in_place,
                      const struct gy_checker_mapped *mapped)
 {
-    struct gy_schedule_shape shape = arena->shape;
-    for (int r = 0; r < shape.size; r++)
-        if (schedules[r] != NULL)
-            shape = schedules[r]->shape;
+    const struct gy_schedule *one = NULL; /* point to point, not every rank has one */
+    for (int r = 0; r < arena->shape.size; r++)
+        one = schedules[r] ? schedules[r] : one;
     arena->calls[run][arena->count[run]++] = (struct gy_checker_call){
-        .schedules = schedules, .total = vector(&shape, per_block), .tile = 1, .in_place = in_place, .mapped = mapped};
+        .schedules = schedules, .total = vector(one, per_block), .tile = 1, .in_place = in_place, .mapped = mapped};
 }
 
-/* Sequences in which every collective over windows, and those of rings, come before and after mine. Calls over links
- * share nothing with each other but their ranks' time, so that one kind of them is enough. */
+/* Sequences in which every collective over shared memory, and those of rings, come before and after mine. Calls over
+ * links share nothing with each other but their ranks' time, so that one kind of them is enough. */
 static void add_sequences(struct arena *arena)
 {
     for (int c = 0; c < GY_COLLECTIVES; c++)
         for (int a = 0; a < GY_ALGORITHMS; a++) {
-            bool sought = a == GY_SHM_ONE_SHOT || a == GY_SHM_TWO_SHOT || a == GY_RING;
+            bool sought = gy_is_over_shm((enum gy_algorithm)a) || a == GY_RING;
             if (!sought || !gy_schedule_exists((enum gy_collective)c, (enum gy_algorithm)a, arena->shape.size))
                 continue;
             int root = (c + a) % arena->shape.size;
@@ -169,11 +166,11 @@ static void drop_step(struct gy_schedule *schedule, int s)
     schedule->steps--;
 }
 
-static void change_channel(struct gy_schedule *schedule, int s)
+static void change_tag(struct gy_schedule *schedule, int s)
 {
     for (int i = 0; i < schedule->lanes; i++)
         if (s >= schedule->lane[i].first && s < schedule->lane[i].first + schedule->lane[i].count)
-            schedule->lane[i].channel = (uint16_t)(schedule->lane[i].channel + 1);
+            schedule->lane[i].tag = (uint16_t)(schedule->lane[i].tag + 1);
 }
 
 static bool reads(const struct gy_step *step)
@@ -219,8 +216,8 @@ static enum gy_space other_space(enum gy_space space)
     case GY_INPUT: return GY_OUTPUT;
     case GY_OUTPUT: return GY_INPUT;
     case GY_SCRATCH: return GY_OUTPUT;
-    case GY_WINDOW: return GY_RESULT;
-    default: return GY_WINDOW;
+    case GY_PUBLISHED: return GY_RESULT;
+    default: return GY_PUBLISHED;
     }
 }
 
@@ -258,8 +255,8 @@ static bool mutate(struct gy_schedule *schedule, int s, enum mutation mutation, 
     case CHANGE_SOURCE: step->src = other_space(step->src); return reads(step);
     case CHANGE_TARGET: step->dst = other_space(step->dst); return writes(step);
     case FLIP: return flip(step);
-    case TOGGLE_KEEP: step->keep = !step->keep; return step->kind == GY_GATHER && step->range.width > 0;
-    case CHANGE_CHANNEL: change_channel(schedule, s); return message;
+    case TOGGLE_KEEP: step->keep = !step->keep; return step->kind == GY_REDUCE_PUBLISHED && step->range.width > 0;
+    case CHANGE_TAG: change_tag(schedule, s); return message;
     case DROP_NEED: need->lane = -1; return true;
     case WEAKER_LAG: need->lag++; return true;
     case STRONGER_LAG: need->lag--; return true;
@@ -293,7 +290,7 @@ static bool survives(struct arena *arena, struct survival *did_p)
     return true;
 }
 
-static void check_mutant(struct arena *arena, enum mutation mutation, bool window, bool paced, int rank, int s)
+static void check_mutant(struct arena *arena, enum mutation mutation, bool shm, bool paced, int rank, int s)
 {
     struct survival did;
     tally[mutation].made++;
@@ -303,7 +300,7 @@ static void check_mutant(struct arena *arena, enum mutation mutation, bool windo
         tally[mutation].same++;
     else if (did.stronger)
         tally[mutation].stronger++;
-    else if (did.reordered && !window)
+    else if (did.reordered && !shm)
         tally[mutation].reordered++;
     else if (did.weaker && paced)
         tally[mutation].paced++;
@@ -372,7 +369,7 @@ static void mutate_groupings(enum gy_collective collective, enum gy_algorithm al
 {
     static const int groupings[][5] = {{0, 0, 1, 1, 2}, {0, 1, 0, 1, 0}, {0, 1, 1, 1, 1}};
     struct gy_schedule_shape shape = {collective, algorithm, 0, n, n / 2, NULL};
-    bool hierarchical = algorithm >= GY_HIERARCHICAL && algorithm <= GY_HIERARCHICAL_TREE;
+    bool hierarchical = gy_is_hierarchical(algorithm);
     if (!hierarchical)
         mutate_shape(&shape);
     for (int g = 0; hierarchical && n > 2 && n <= 5 && g < 3; g++) {

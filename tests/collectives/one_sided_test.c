@@ -255,14 +255,14 @@ Test(one_sided, nobody_is_blamed_for_the_turns_of_others, .timeout = 60)
     cr_assert(posted[0] >= 399 && posted[0] <= 401 && posted[1] == 1, "%d and %d", posted[0], posted[1]);
 }
 
-Test(one_sided, who_takes_it_again_has_moved, .timeout = 60)
+Test(one_sided, a_holder_that_takes_the_lock_again_has_moved, .timeout = 60)
 {
     begin(the_same_again);
     cr_assert(add() == GYRE_SUCCESS, "%s", ctx.error.text);
     expect_had_it();
 }
 
-Test(one_sided, who_stays_is_blamed_for_its_own_turn, .timeout = 60)
+Test(one_sided, a_holder_that_stays_is_blamed_for_its_turn, .timeout = 60)
 {
     begin(three_and_stay);
     cr_assert(add() == GYRE_PEER_STALLED && ctx.closed);
@@ -287,7 +287,7 @@ Test(one_sided, turns_without_end_are_bounded_by_the_communicator, .timeout = 60
     cr_assert(reported == GYRE_PEER_LATE && told == OWN && ctx.error.status == GYRE_PEER_LATE);
 }
 
-Test(one_sided, who_was_stopped_itself_does_not_blame_the_holder, .timeout = 60)
+Test(one_sided, a_stopped_rank_does_not_blame_the_holder, .timeout = 60)
 {
     begin(woken);
     cr_assert(add() == GYRE_SUCCESS, "%s", ctx.error.text);
@@ -382,7 +382,7 @@ Test(one_sided, a_place_outside_of_the_heap_is_not_believed, .timeout = 60)
 }
 
 /* The others wait for its part: they are told that it does not come. */
-Test(one_sided, who_has_no_memory_to_make_or_to_destroy_a_window_says_so, .timeout = 60)
+Test(one_sided, a_rank_without_memory_for_a_window_reports_it, .timeout = 60)
 {
     for (int destroys = 0; destroys < 2; destroys++) {
         struct gyre_window *made = NULL;

@@ -55,7 +55,7 @@ static const struct gy_step *next_round(struct cursor *it)
 
 static void expect_alike(int from, int lane, int to, const char *what)
 {
-    int theirs = gy_flow_lane(&requests[to], requests[from].schedule->lane[lane].channel, from, false);
+    int theirs = gy_flow_lane(&requests[to], requests[from].schedule->lane[lane].tag, from, false);
     cr_assert(theirs >= 0, "%s: nobody receives what rank %d sends to %d", what, from, to);
     struct cursor send = cursor_at(&requests[from], lane, to), receive = cursor_at(&requests[to], theirs, from);
     for (int k = 0;; k++) {
@@ -188,7 +188,7 @@ static void check_algorithm(enum gy_algorithm algorithm, const int *groups)
         }
 }
 
-Test(prepare, both_ends_come_to_the_same_and_what_is_granted_lands, .timeout = 240)
+Test(prepare, both_ends_compute_the_same_and_granted_frames_have_a_buffer, .timeout = 240)
 {
     for (int algorithm = 0; algorithm < GY_ALGORITHMS; algorithm++)
         if (!gy_is_hierarchical((enum gy_algorithm)algorithm))
@@ -196,7 +196,7 @@ Test(prepare, both_ends_come_to_the_same_and_what_is_granted_lands, .timeout = 2
     cr_assert(messages > 100000 && granted > messages / 10 && granted < messages && landings > 1000);
 }
 
-Test(prepare, so_they_do_between_groups, .timeout = 240)
+Test(prepare, both_ends_compute_the_same_in_hierarchies, .timeout = 240)
 {
     static const int pairs[LARGEST] = {0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6};
     static const int growing[LARGEST] = {0, 1, 1, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4}, in_turn[LARGEST] = {0, 1, 0, 1, 0, 1};

@@ -80,7 +80,7 @@ static void add_schedule(struct gy_schedule *schedule)
             schedule->shm, schedule->side_by_side, schedule->one_shot);
     for (int l = 0; l < schedule->lanes; l++) {
         const struct gy_lane *lane = &schedule->lane[l];
-        ADD_ALL(lane->channel, lane->region_lane, lane->count);
+        ADD_ALL(lane->tag, lane->region_lane, lane->count);
         for (int32_t s = lane->first; s < lane->first + lane->count; s++)
             add_step(schedule, l, &schedule->step[s]);
     }
@@ -130,14 +130,14 @@ size_t __wrap_gy_segment_region_bytes(const struct gy_segment *segment)
 }
 
 /* The data that steps over shared memory move: all ranks count their tiles. */
-static void add_window_tiles(void)
+static void add_shm_tiles(void)
 {
     static const int sizes[] = {2, 3, 5}, side_by_side[] = {0, 1, 2, 4};
-    struct gy_context windows = {.oversubscribed = false};
+    struct gy_context shm = {.oversubscribed = false};
     struct gy_schedule schedule = {.shm = true};
     for (int c = 0; c < GY_SEND_TO * 3 * 4 * 2 * 2; c++) {
-        const struct gyre_comm comm = {.ctx = &windows, .size = sizes[c / 4 % 3]};
-        windows.oversubscribed = c % 2;
+        const struct gyre_comm comm = {.ctx = &shm, .size = sizes[c / 4 % 3]};
+        shm.oversubscribed = c % 2;
         schedule.one_shot = c / 2 % 2;
         schedule.side_by_side = side_by_side[c / 12 % 4];
         schedule.shape.collective = (enum gy_collective)(c / 48);
@@ -187,7 +187,7 @@ static void add_exchanges(void)
         }
 }
 
-Test(rules, number_is_that_of_what_ranks_come_to, .timeout = 240)
+Test(rules, hash_is_that_of_the_library, .timeout = 240)
 {
     static const int pairs[LARGEST] = {0, 0, 1, 1, 2, 2, 3, 3, 4}, growing[LARGEST] = {0, 1, 1, 2, 2, 2, 3, 3, 3};
     for (int algorithm = 0; algorithm < GY_ALGORITHMS; algorithm++) {
@@ -197,13 +197,14 @@ Test(rules, number_is_that_of_what_ranks_come_to, .timeout = 240)
             add_schedules((enum gy_algorithm)algorithm, growing);
     }
     add_tiles();
-    add_window_tiles();
+    add_shm_tiles();
     add_flow();
     add_rdma();
     add_exchanges();
     cr_assert_eq(
         number, GY_RULES,
-        "ranks come to something else together than by rules %08x: src/core/rules.h has to say 0x%08xu, and where a "
-        "release has had version %d, GY_HANDSHAKE_VERSION is another one",
+        "Schedules, tiles, grants or exchanges differ from those of GY_RULES 0x%08xu. If that is intended, write "
+        "\"#define GY_RULES 0x%08xu\" to src/core/rules.h. Raise GY_HANDSHAKE_VERSION (now %d) as well if a "
+        "release has had it: other releases then refuse this one by version.",
         GY_RULES, number, GY_HANDSHAKE_VERSION);
 }

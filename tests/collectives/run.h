@@ -28,13 +28,13 @@ struct rank_state {
     int call;               /* the call it is in or about to start */
     bool started, finished; /* finished: its lanes are done, and the counters that it does not use have caught up */
     int start_event, finish_event;
-    int iterations; /* of a window schedule; known when it has finished */
-    int base;       /* window iterations before this call */
+    int iterations; /* of a schedule over shared memory; known when it has finished */
+    int base;       /* iterations over shared memory before this call */
     struct lane_state lane[GY_SCHEDULE_LANES];
     struct events counter[GY_REGION_LANES]; /* the event that made the counter i + 1 */
     struct gy_cell *input, *output, *scratch;
     size_t scratch_length; /* of one slot */
-    struct gy_cell *window[GY_REGION_SLOTS], *result[GY_REGION_SLOTS];
+    struct gy_cell *slots[GY_REGION_SLOTS], *result[GY_REGION_SLOTS];
     struct gy_cell *line[GY_RUN_LINES];
     struct events published; /* into lines, by exchange */
     int exchanged;           /* exchanges that this rank has finished */
@@ -51,7 +51,7 @@ struct run {
     struct gy_expression expression;
     struct gy_checker_report *report;
     uint64_t *expected; /* [call][element]: hash of the algorithm's tree, 0: not known yet */
-    size_t stride;      /* elements per call in `expected`, and per window slot */
+    size_t stride;      /* elements per call in `expected`, and per slot */
     int32_t *message;   /* values on their way */
     bool failed;
 };
@@ -62,7 +62,7 @@ struct iteration {
     const struct gy_schedule *schedule;
     const struct gy_step *step;
     size_t tile;
-    int round_in_step, number; /* number: of the iteration in its window lane */
+    int round_in_step, number; /* number: of the iteration in its region lane */
 };
 
 bool run_fail(struct run *run, int rank, const char *format, ...) __attribute__((format(printf, 3, 4)));
@@ -95,9 +95,9 @@ bool tiny_advance(struct run *run, int rank, bool *done_p);
 
 /* mapped.c: operands that others use in place. Does the rank offer its input, or its output, in the call? */
 bool mapped_offers(const struct run *run, int call, int rank, enum gy_space space);
-/* mapped_keeps: true if the rank writes its result slots in the gather. mapped_idle: true if it does not write the
+/* mapped_keeps: true if the rank writes its result slots in the reduction. mapped_idle: true if it does not write the
  * slots of the step, so that it need not wait for their readers. */
-bool mapped_keeps(const struct run *run, int rank, const struct gy_step *gather);
+bool mapped_keeps(const struct run *run, int rank, const struct gy_step *reduce);
 bool mapped_idle(const struct run *run, int rank, const struct gy_step *step);
 /* mapped_whole: true if the rank reads the block of rank `from` in one piece, when that rank has arrived.
  * mapped_arrived: true if it has. With `event` >= 0, orders that event after the arrival. */

@@ -1,6 +1,7 @@
 /* Every schedule of every collective for every world size from 1 to 130, or to GYRE_TEST_LARGEST, through the checker
  * and against the formulas. */
 #include <criterion/criterion.h>
+#include <criterion/parameterized.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -55,34 +56,41 @@ static bool keeps_canonical(const struct gy_schedule_shape *shape)
     return gy_algorithm_keeps(shape->collective, shape->algorithm, GY_ORDER_CANONICAL);
 }
 
-/* Totals that do not divide, with one to three tiles a round; the empty and the tiny vector for small worlds. */
+static int32_t blocks_of(const struct gy_schedule_shape *shape)
+{
+    struct gy_schedule *schedule = gy_schedule_build(shape);
+    cr_assert_not_null(schedule);
+    int32_t blocks = schedule->blocks;
+    gy_schedule_free(schedule);
+    return blocks;
+}
+
+/* Totals that are no multiple of the blocks, with one to three tiles a round; the empty and the tiny vector for small
+ * worlds. */
 static void check_counts(const struct gy_schedule_shape *shape)
 {
     size_t n = (size_t)shape->size;
     bool by_rank = gy_checker_by_rank(shape->collective);
-    bool whole = shape->algorithm == GY_BINARY_TREE || shape->algorithm == GY_SHM_ONE_SHOT ||
-                 shape->algorithm == GY_RECURSIVE_DOUBLING || shape->algorithm == GY_DOUBLE_TREE ||
-                 shape->algorithm == GY_BINOMIAL ||
-                 (shape->algorithm == GY_RING && shape->collective == GY_REDUCE_TO) ||
-                 shape->collective == GY_BROADCAST || gy_is_point_to_point(shape->collective);
+    size_t blocks = (size_t)blocks_of(shape);
     bool small = n <= 24;
     if (shape->collective == GY_BARRIER) {
         check(shape, 0, 1, false, false);
         return;
     }
     for (int in_place = 0; in_place < 2; in_place++) {
-        size_t total = by_rank ? n : whole ? 1 : n + 1;
+        size_t total = blocks > 1 && !by_rank ? blocks + 1 : blocks;
         if (n > 48 && n % 2 != (size_t)in_place) /* of neighbours one is in place and one is not */
             continue;
         check(shape, total, 2, in_place != 0, keeps_canonical(shape));
         if (small || n % 13 == 0) {
-            total = by_rank ? 3 * n : whole ? 3 : 2 * n + 1;
+            total = blocks > 1 && !by_rank ? 2 * blocks + 1 : 3 * blocks;
             check(shape, total, 1, in_place != 0, false);
         }
         if (small) {
             check(shape, 0, 4, in_place != 0, false);
             check(shape, by_rank ? 3 * n : n - 1, 2, in_place != 0, false);
-            check(shape, by_rank ? 5 * n : whole ? 13 : 5 * n - 1, 2, in_place != 0, keeps_canonical(shape));
+            total = blocks == 1 ? 13 : by_rank ? 5 * n : 5 * blocks - 1;
+            check(shape, total, 2, in_place != 0, keeps_canonical(shape));
         }
     }
 }
@@ -107,7 +115,7 @@ static void check_uneven(const struct gy_schedule_shape *shape, bool alone, bool
         cr_assert(right, "%s %s size %d root %d, counts of their own: %s", gy_collective_name(shape->collective),
                   gy_algorithm_name(shape->algorithm), shape->size, shape->root, report.text);
         char text[256];
-        bool counted = shape->algorithm == GY_HIERARCHICAL ||
+        bool counted = gy_is_hierarchical(shape->algorithm) ||
                        gy_checker_formula(shape, call.total, starts, &report, text, sizeof(text));
         cr_assert(counted, "%s %s size %d, counts of their own: %s", gy_collective_name(shape->collective),
                   gy_algorithm_name(shape->algorithm), shape->size, text);
@@ -138,36 +146,6 @@ static void check_algorithm(enum gy_algorithm algorithm)
         }
     }
     cr_assert_gt(schedules, largest() - 2);
-}
-
-Test(schedule, direct_one_shot)
-{
-    check_algorithm(GY_SHM_ONE_SHOT);
-}
-Test(schedule, direct_two_shot)
-{
-    check_algorithm(GY_SHM_TWO_SHOT);
-}
-Test(schedule, ring)
-{
-    check_algorithm(GY_RING);
-}
-Test(schedule, halving_doubling)
-{
-    check_algorithm(GY_HALVING_DOUBLING);
-}
-Test(schedule, binary_tree)
-{
-    check_algorithm(GY_BINARY_TREE);
-}
-
-Test(schedule, linear)
-{
-    check_algorithm(GY_LINEAR);
-}
-Test(schedule, pairwise)
-{
-    check_algorithm(GY_PAIRWISE);
 }
 
 /* In a step of all ranks with all ranks no two send to one rank, nor receive from one: it would leave the link of
@@ -218,28 +196,6 @@ Test(schedule, pairwise_never_sends_to_everybody_at_once)
         cr_assert_eq(sending, size == 3 ? 1 : 2, "%d lanes send on %d ranks", sending, size);
         gy_checker_schedules_free(schedules, size);
     }
-}
-
-Test(schedule, canonical)
-{
-    check_algorithm(GY_CANONICAL);
-}
-
-Test(schedule, recursive_doubling)
-{
-    check_algorithm(GY_RECURSIVE_DOUBLING);
-}
-Test(schedule, binomial)
-{
-    check_algorithm(GY_BINOMIAL);
-}
-Test(schedule, bruck)
-{
-    check_algorithm(GY_BRUCK);
-}
-Test(schedule, double_tree)
-{
-    check_algorithm(GY_DOUBLE_TREE);
 }
 
 /* Every way to cut ranks into groups that is of a kind of its own; false: there is none of that number for this
@@ -310,17 +266,21 @@ static void check_hierarchical(enum gy_algorithm algorithm)
         }
 }
 
-Test(schedule, hierarchical)
+/* Every algorithm of the table, each in a process of its own. */
+ParameterizedTestParameters(schedule, of_every_algorithm)
 {
-    check_hierarchical(GY_HIERARCHICAL);
+    static enum gy_algorithm algorithms[GY_ALGORITHMS];
+    for (int a = 0; a < GY_ALGORITHMS; a++)
+        algorithms[a] = (enum gy_algorithm)a;
+    return cr_make_param_array(enum gy_algorithm, algorithms, GY_ALGORITHMS);
 }
-Test(schedule, hierarchical_halving)
+
+ParameterizedTest(enum gy_algorithm *algorithm, schedule, of_every_algorithm, .timeout = 280)
 {
-    check_hierarchical(GY_HIERARCHICAL_HALVING);
-}
-Test(schedule, hierarchical_tree)
-{
-    check_hierarchical(GY_HIERARCHICAL_TREE);
+    if (gy_is_hierarchical(*algorithm))
+        check_hierarchical(*algorithm);
+    else
+        check_algorithm(*algorithm);
 }
 
 /* After how many rounds inside a host its first one between hosts of this kind may begin. */
@@ -328,7 +288,7 @@ static int32_t begins_after(const struct gy_schedule *schedule, enum gy_step_kin
 {
     for (int l = 0; l < schedule->lanes; l++) {
         const struct gy_step *first = &schedule->step[schedule->lane[l].first];
-        if (schedule->lane[l].channel > 0 && first->kind == kind && first->needs[0].lane >= 0)
+        if (schedule->lane[l].tag > 0 && first->kind == kind && first->needs[0].lane >= 0)
             return 1 - first->needs[0].lag;
     }
     return 0;
@@ -417,7 +377,9 @@ Test(schedule, message_to_oneself)
         }
 }
 
-Test(schedule, every_collective_has_links_and_windows)
+/* The flag GY_OVER_SHM says what the schedule does; each collective has an algorithm over links and one over shared
+ * memory. */
+Test(schedule, every_collective_has_links_and_shm)
 {
     for (int collective = 0; collective < GY_COLLECTIVES; collective++) {
         for (int n = 2; n <= largest(); n++) {
@@ -427,6 +389,7 @@ Test(schedule, every_collective_has_links_and_windows)
                     (enum gy_collective)collective, (enum gy_algorithm)algorithm, 0, n, 0, NULL};
                 struct gy_schedule *schedule = gy_schedule_build(&shape);
                 cr_assert_eq(schedule != NULL, gy_schedule_exists(shape.collective, shape.algorithm, n));
+                cr_assert(!schedule || schedule->shm == gy_is_over_shm(shape.algorithm));
                 if (schedule != NULL)
                     kinds[schedule->shm] = true;
                 gy_schedule_free(schedule);

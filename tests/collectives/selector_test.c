@@ -63,7 +63,7 @@ Test(selector, short_blocks_are_folded_inside_hosts)
 
 /* A described cluster has a core for each rank: by its formula help with a reduction always pays over shared memory,
  * where ranks that share cores were measured to lose by it. */
-Test(selector, what_is_described_has_cores_of_its_own)
+Test(selector, described_ranks_have_cores_of_their_own)
 {
     static struct gy_context ctx;
     const struct gy_cluster cluster = gy_cluster_default();
@@ -75,5 +75,27 @@ Test(selector, what_is_described_has_cores_of_its_own)
                 .groups = 1, .smallest = 8, .largest = 8, .hosts = 1, .cores = cores, .oversubscribed = cores < 8};
             cr_expect_eq(choice(&comm, GY_REDUCE_TO, bytes), cores < 8 ? GY_SHM_ONE_SHOT : GY_SHM_TWO_SHOT,
                          "%d cores, %zu bytes", cores, bytes);
+        }
+}
+
+/* Each call has an algorithm: of every collective, in every order of operands, with counts of its own, with or without
+ * shared memory. */
+Test(selector, every_call_has_an_algorithm)
+{
+    static struct gy_context ctx;
+    for (int c = 0; c < GY_COLLECTIVES; c++)
+        for (int i = 0; i < 17 * 2 * 2 * 2 * 3; i++) {
+            struct gyre_comm comm = {.ctx = &ctx, .size = 1 + i % 17, .region = i / 17 % 2 ? -1 : 0};
+            enum gy_operand_order order = (enum gy_operand_order)(i / 136);
+            bool blocked = c == GY_REDUCE_SCATTER || (c >= GY_GATHER_TO && c <= GY_ALL_TO_ALL) || c == GY_ALL_GATHER;
+            comm.grouping = (struct gy_grouping){.hosts = 1, .cores = 2, .oversubscribed = i / 68 % 2};
+            for (size_t bytes = 0; bytes <= (size_t)1 << 24; bytes = bytes * 4 + 1) {
+                struct gy_error error = {.quiet = true};
+                enum gy_algorithm algorithm = GY_ALGORITHMS;
+                gyre_status status = gy_select_ordered(&comm, (enum gy_collective)c, blocked && i / 34 % 2, bytes,
+                                                       order, &algorithm, &error);
+                cr_assert_eq(status, GYRE_SUCCESS, "%s", error.text);
+                cr_assert(gy_schedule_exists((enum gy_collective)c, algorithm, comm.size));
+            }
         }
 }

@@ -19,7 +19,7 @@ static uint32_t next_random(uint32_t *state)
 /* Which calls a sequence is made of. */
 struct mixture {
     int size;
-    bool links, windows;
+    bool links, shm;
     const struct gy_checker_eager *tiny; /* for half of what can be tiny, or NULL */
     bool mapped;                         /* some ranks' operands are read in place */
     enum gy_checker_flaw flaw;
@@ -37,9 +37,8 @@ static struct gy_schedule_shape random_shape(const struct mixture *mixture, uint
     do {
         shape.collective = (enum gy_collective)(next_random(state) % GY_COLLECTIVES);
         shape.algorithm = (enum gy_algorithm)(next_random(state) % GY_ALGORITHMS);
-        bool window = shape.algorithm == GY_SHM_ONE_SHOT || shape.algorithm == GY_SHM_TWO_SHOT;
         fits = gy_schedule_exists(shape.collective, shape.algorithm, shape.size) &&
-               (window ? mixture->windows : mixture->links);
+               (gy_is_over_shm(shape.algorithm) ? mixture->shm : mixture->links);
     } while (!fits);
     shape.root = (int)(next_random(state) % (unsigned)mixture->size);
     shape.groups = groupings[next_random(state) % (sizeof(groupings) / sizeof(groupings[0]))];
@@ -75,8 +74,8 @@ static struct gy_checker_call random_call(const struct mixture *mixture, uint32_
     const struct gy_checker_eager *tiny = NULL;
     if (mixture->tiny && shape.algorithm == GY_SHM_ONE_SHOT && next_random(state) % 2 == 0)
         tiny = mixture->tiny;
-    bool direct = shape.algorithm == GY_SHM_ONE_SHOT || shape.algorithm == GY_SHM_TWO_SHOT;
-    bool canonical = (direct || shape.algorithm == GY_CANONICAL) && next_random(state) % 2 == 0;
+    bool canonical = (gy_is_over_shm(shape.algorithm) || shape.algorithm == GY_CANONICAL) &&
+                     next_random(state) % 2 == 0;
     struct gy_schedule **schedules = schedules_of(&shape, state);
     *mapped = (struct gy_checker_mapped){0};
     if (mixture->mapped)
@@ -117,24 +116,24 @@ static void run_sequences(struct mixture mixture, int sequences)
     }
 }
 
-Test(sequence, of_window_collectives)
+Test(sequence, of_collectives_over_shm)
 {
-    run_sequences((struct mixture){.windows = true, .tiny = &two_lines}, 400);
-    run_sequences((struct mixture){.windows = true, .mapped = true, .tiny = &two_lines}, 400);
+    run_sequences((struct mixture){.shm = true, .tiny = &two_lines}, 400);
+    run_sequences((struct mixture){.shm = true, .mapped = true, .tiny = &two_lines}, 400);
     uint32_t state = 1;
     struct gy_checker_report report;
-    cr_assert(run_sequence(&(struct mixture){.size = 40, .windows = true, .tiny = &two_lines}, &state, &report), "%s",
+    cr_assert(run_sequence(&(struct mixture){.size = 40, .shm = true, .tiny = &two_lines}, &state, &report), "%s",
               report.text);
 }
 
-Test(sequence, of_link_collectives)
+Test(sequence, of_collectives_over_links)
 {
     run_sequences((struct mixture){.links = true}, 400);
 }
 
-Test(sequence, that_mixes_links_and_windows)
+Test(sequence, that_mixes_links_and_shm)
 {
-    run_sequences((struct mixture){.links = true, .windows = true, .mapped = true, .tiny = &two_lines}, 1000);
+    run_sequences((struct mixture){.links = true, .shm = true, .mapped = true, .tiny = &two_lines}, 1000);
 }
 
 /* The check of the check: the lines of tiny vectors are safe for the two reasons that their protocol gives. */
@@ -153,15 +152,15 @@ static int rejected(struct mixture mixture)
 Test(sequence, one_line_or_a_root_that_runs_away_is_rejected)
 {
     const struct gy_checker_eager one_line = {1, true}, runs_ahead = {2, false};
-    cr_expect_eq(rejected((struct mixture){.windows = true, .tiny = &two_lines}), 0);
-    cr_expect_gt(rejected((struct mixture){.windows = true, .tiny = &one_line}), 10);
-    cr_expect_gt(rejected((struct mixture){.windows = true, .tiny = &runs_ahead}), 0);
+    cr_expect_eq(rejected((struct mixture){.shm = true, .tiny = &two_lines}), 0);
+    cr_expect_gt(rejected((struct mixture){.shm = true, .tiny = &one_line}), 10);
+    cr_expect_gt(rejected((struct mixture){.shm = true, .tiny = &runs_ahead}), 0);
 }
 
 /* The readers of a slot four iterations ago were those of another collective with another root. */
 Test(sequence, asking_the_root_alone_about_a_slot_is_rejected)
 {
-    cr_expect_gt(rejected((struct mixture){.windows = true, .for_root_alone = true}), 10);
+    cr_expect_gt(rejected((struct mixture){.shm = true, .for_root_alone = true}), 10);
 }
 
 /* Memory that is used in place is its caller's again too early, or is written while it is read, or read before it is
@@ -172,7 +171,7 @@ Test(sequence, operands_that_go_back_too_early_are_rejected)
                                                  GY_CHECKER_WAIT_NOT_FOR, GY_CHECKER_EXPOSED,
                                                  GY_CHECKER_NOT_ARRIVED,  GY_CHECKER_NO_READERS};
     for (size_t i = 0; i < sizeof(flaws) / sizeof(flaws[0]); i++) {
-        struct mixture mixture = {.windows = true, .mapped = true, .flaw = flaws[i]};
+        struct mixture mixture = {.shm = true, .mapped = true, .flaw = flaws[i]};
         cr_expect_gt(rejected(mixture), 100, "flaw %d: %d of 400", (int)flaws[i], rejected(mixture));
         mixture.mapped = false; /* what is published has no such need */
         cr_expect_eq(rejected(mixture), 0);

@@ -1,6 +1,6 @@
 /* The order of each algorithm in closed form; "·" is the reduction, left operand first, N ranks.
  *
- *   direct            ((x0 · x1) · x2) · ...          every element alike
+ *   over shm          ((x0 · x1) · x2) · ...          every element alike
  *   ring              block b begins at one rank and goes round: each rank puts its own operand to the left of what
  *                     comes. all_reduce begins at rank b and ends at b − 1; reduce_scatter begins at b + 1 and ends at
  *                     b, its owner: x_b · (x_{b−1} · (... · x_{b+1}))
@@ -23,12 +23,6 @@
  *
  * Invariant: a function of (shape, block) alone. */
 #include "tree.h"
-
-static bool is_hierarchical(const struct gy_schedule_shape *shape)
-{
-    return shape->algorithm == GY_HIERARCHICAL || shape->algorithm == GY_HIERARCHICAL_HALVING ||
-           shape->algorithm == GY_HIERARCHICAL_TREE;
-}
 
 static int group_of(const int *groups, int rank)
 {
@@ -79,7 +73,7 @@ int gy_tree_blocks(const struct gy_schedule_shape *shape)
                    shape->collective == GY_GATHER_TO || shape->collective == GY_SCATTER_FROM;
     if (shape->algorithm == GY_DOUBLE_TREE)
         return 2;
-    if (is_hierarchical(shape) && !by_rank)
+    if (gy_is_hierarchical(shape->algorithm) && !by_rank)
         return slices_of(shape) * pieces_of(shape);
     return by_rank || (shape->collective == GY_ALL_REDUCE && shape->algorithm == GY_RING) ? shape->size : 1;
 }
@@ -125,7 +119,7 @@ static int32_t leaf(const struct tree *tree, int rank)
     return tree->grouped ? group(tree, rank) : gy_expression_leaf(tree->expression, rank, tree->element);
 }
 
-static int32_t direct(const struct tree *tree)
+static int32_t in_rank_order(const struct tree *tree)
 {
     int32_t sum = leaf(tree, 0);
     for (int r = 1; r < tree->size; r++)
@@ -236,7 +230,8 @@ static int32_t hierarchical(const struct gy_schedule_shape *shape, int block, st
     switch (shape->algorithm) {
     case GY_HIERARCHICAL_HALVING: return halving_doubling(tree);
     case GY_HIERARCHICAL_TREE: return double_tree(tree, piece, to_root);
-    default: return to_root ? chain(tree) : ring(tree, piece);
+    case GY_HIERARCHICAL: return to_root ? chain(tree) : ring(tree, piece);
+    default: return -1;
     }
 }
 
@@ -252,7 +247,7 @@ int32_t gy_tree_build(const struct gy_schedule_shape *shape, int block, size_t e
     if (shape->collective == GY_BROADCAST || shape->collective == GY_SCATTER_FROM ||
         shape->collective == GY_RECEIVE_FROM || shape->collective == GY_SEND_TO)
         return leaf(&tree, shape->root);
-    if (is_hierarchical(shape))
+    if (gy_is_hierarchical(shape->algorithm))
         return hierarchical(shape, block, &tree);
     switch (shape->algorithm) {
     case GY_RING:
@@ -265,6 +260,15 @@ int32_t gy_tree_build(const struct gy_schedule_shape *shape, int block, size_t e
     case GY_RECURSIVE_DOUBLING:
     case GY_BINOMIAL:
     case GY_CANONICAL: return canonical(&tree, 0, tree.size);
-    default: return direct(&tree);
+    case GY_SHM_ONE_SHOT:
+    case GY_SHM_TWO_SHOT: return in_rank_order(&tree);
+    case GY_HIERARCHICAL: /* above */
+    case GY_HIERARCHICAL_HALVING:
+    case GY_HIERARCHICAL_TREE:
+    case GY_LINEAR: /* these reduce nothing */
+    case GY_PAIRWISE:
+    case GY_BRUCK:
+    case GY_ALGORITHMS: break;
     }
+    return -1;
 }

@@ -7,7 +7,9 @@
 #include "collectives/select/cost_cache.h"
 #include "collectives/select/cost_model.h"
 
-static const unsigned links = ~((1u << GY_SHM_ONE_SHOT) | (1u << GY_SHM_TWO_SHOT));
+#define ROW(constant, name, builder, serves, counts, flags) | ((flags)&GY_OVER_SHM ? 0 : 1u << (constant))
+static const unsigned links = 0 GY_ALGORITHM_ROWS(ROW); /* bits of the algorithms over links */
+#undef ROW
 
 static struct gy_cost_case case_of(const struct gy_cluster *cluster, enum gy_algorithm algorithm, int ranks,
                                    size_t total)
@@ -61,11 +63,13 @@ static double cost_of(const struct gy_cluster *cluster, int algorithm, int ranks
 static void check_class(const struct gy_cluster *cluster, struct gy_tuned *tuned, size_t bytes)
 {
     double least = -1;
-    for (int a = GY_RING; a < GY_ALGORITHMS; a++) {
-        double cost = cost_of(cluster, a, tuned->ranks, bytes);
+    for (int a = 0; a < GY_ALGORITHMS; a++) {
+        double cost = links & (1u << a) ? cost_of(cluster, a, tuned->ranks, bytes) : -1;
         least = cost >= 0 && (least < 0 || cost < least) ? cost : least;
     }
-    for (int a = GY_RING; a < GY_ALGORITHMS; a++) {
+    for (int a = 0; a < GY_ALGORITHMS; a++) {
+        if (gy_is_over_shm((enum gy_algorithm)a))
+            continue;
         enum gy_algorithm chosen = gy_tuned_choose(tuned, GY_ALL_REDUCE, bytes, links, (enum gy_algorithm)a);
         double cost = cost_of(cluster, a, tuned->ranks, bytes),
                its = cost_of(cluster, (int)chosen, tuned->ranks, bytes);
@@ -126,14 +130,14 @@ Test(tuned, no_cost_is_below_what_the_links_take, .timeout = 60)
     struct gy_cluster cluster = gy_cluster_default();
     cluster.bandwidth = 24e6;
     for (size_t c = 0; c < GY_ARRAY_LENGTH(collectives); c++)
-        for (int a = GY_RING; a < GY_ALGORITHMS; a++)
+        for (int a = 0; a < GY_ALGORITHMS; a++)
             for (int hosts = 2; hosts <= 8; hosts++)
                 for (int members = 1; members <= 2; members++)
                     for (size_t bytes = 2048; bytes <= (size_t)8 << 20; bytes *= 8) {
                         int ranks = hosts * members;
                         struct gy_cost_case it = {&cluster, collectives[c], (enum gy_algorithm)a, ranks, 0,
                                                   members,  bytes / 4,      (size_t)64 << 10,     4};
-                        if (gy_schedule_exists(it.collective, it.algorithm, ranks) &&
+                        if (gy_schedule_exists(it.collective, it.algorithm, ranks) && links & (1u << a) &&
                             gy_is_hierarchical(it.algorithm) == (members > 1))
                             check_bursts(it);
                     }
@@ -168,17 +172,16 @@ Test(tuned, two_trees_cost_more_than_a_short_chain_over_slow_links)
 Test(tuned, hierarchies_where_links_are_slow)
 {
     struct gy_cluster cluster = gy_cluster_default();
-    unsigned levels = (1u << GY_HIERARCHICAL) | (1u << GY_HIERARCHICAL_HALVING) | (1u << GY_HIERARCHICAL_TREE);
     cluster.bandwidth = 25e6;
     for (int hosts = 2; hosts <= 16; hosts *= 2) {
         struct gy_tuned many = {.cluster = &cluster, .ranks = 4 * hosts, .ranks_per_host = 4, .tile = 262144};
         struct gy_tuned one = {.cluster = &cluster, .ranks = hosts, .ranks_per_host = 1, .tile = 262144};
         enum gy_algorithm large = cheapest(&many, GY_ALL_REDUCE, (size_t)16 << 20);
-        cr_assert(levels & (1u << large), "%d hosts: %s", hosts, gy_algorithm_name(large));
+        cr_assert(gy_is_hierarchical(large), "%d hosts: %s", hosts, gy_algorithm_name(large));
         large = cheapest(&one, GY_ALL_REDUCE, (size_t)16 << 20);
-        cr_assert(!(levels & (1u << large)), "%d hosts of one rank: %s", hosts, gy_algorithm_name(large));
+        cr_assert(!gy_is_hierarchical(large), "%d hosts of one rank: %s", hosts, gy_algorithm_name(large));
         enum gy_algorithm flat = cheapest(&many, GY_BROADCAST, (size_t)16 << 20);
-        cr_assert(levels & (1u << flat), "%d hosts, broadcast: %s", hosts, gy_algorithm_name(flat));
+        cr_assert(gy_is_hierarchical(flat), "%d hosts, broadcast: %s", hosts, gy_algorithm_name(flat));
     }
 }
 

@@ -92,8 +92,8 @@ static size_t longest_operand(const struct gyre_request *r, int l)
     return longest;
 }
 
-/* Prepares places for incoming data. A step's length decides whether it waits for a grant. Its tiles decide what
- * lands, however short they are. */
+/* Prepares places for incoming data. A step's length decides whether it waits for a grant, and so whether its
+ * tiles are placed there, however short they are. */
 bool gy_prepare_landings(struct gyre_request *r)
 {
     for (int l = 0; l < r->schedule->lanes; l++) {
@@ -109,7 +109,8 @@ bool gy_prepare_landings(struct gyre_request *r)
  * be the output. If it is not, the result is made in the output. */
 static bool makes_result_in_place(const struct gyre_request *r)
 {
-    return r->schedule->shape.algorithm == GY_RECURSIVE_DOUBLING && r->comm->size == 2 && r->input != r->output;
+    return gy_algorithm_has(r->schedule->shape.algorithm, GY_SCRATCH_IS_OUTPUT) && r->comm->size == 2 &&
+           r->input != r->output;
 }
 
 static bool take_scratch(struct gyre_request *r)

@@ -35,7 +35,7 @@
 #include "core/clock.h"
 
 #define EARLY 2       /* calls ahead whose entries, each a line of its own, are prefetched for writing */
-#define GATHER_LANE 1 /* of the schedule, and its counter */
+#define REDUCE_LANE 1 /* of the schedule, and its counter */
 
 /* Out of line: the check clears room for an error message, which takes longer than a call whose choice is known. */
 static __attribute__((noinline)) bool would_be_chosen(const struct gyre_comm *comm, enum gy_collective collective,
@@ -98,7 +98,7 @@ static void count(struct gyre_comm *comm, bool reduced)
 {
     struct gy_region_control *mine = comm->control[comm->rank];
     for (int w = 0; w < GY_REGION_LANES; w++)
-        if (reduced == (w == GATHER_LANE))
+        if (reduced == (w == REDUCE_LANE))
             atomic_store_explicit(&mine->lane[w].progress, comm->region_base, memory_order_release);
     gy_slot_wake(comm);
 }
@@ -155,7 +155,7 @@ static bool all_reduced(const struct gyre_request *r, uint64_t after, struct gy_
 {
     for (int p = 0; p < r->comm->size; p++)
         while (p != r->comm->rank &&
-               atomic_load_explicit(&r->comm->control[p]->lane[GATHER_LANE].progress, memory_order_acquire) < after)
+               atomic_load_explicit(&r->comm->control[p]->lane[REDUCE_LANE].progress, memory_order_acquire) < after)
             if (!gy_spin_policy(spinning))
                 return false;
     return true;
@@ -187,7 +187,7 @@ static gyre_status go_on_reducing(struct gyre_request *r)
 {
     gy_request_rewind(r);
     for (int l = 0; l < r->schedule->lanes; l++)
-        r->lane[l].exhausted = r->lane[l].finished = l != GATHER_LANE;
+        r->lane[l].exhausted = r->lane[l].finished = l != REDUCE_LANE;
     return gy_shm_blocking_go_on(r);
 }
 

@@ -115,7 +115,7 @@ static gyre_status take(struct gyre_request *r, struct gyre_page_record *record)
         r->comm->eager[r->schedule->shape.collective].offered = false;
         return gy_shm_blocking_lanes(r, record);
     }
-    if (offers == LATE || !(broadcast ? fetch(r) : gy_slot_gather_whole(r, REDUCE_LANE)))
+    if (offers == LATE || !(broadcast ? fetch(r) : gy_slot_reduce_whole(r, REDUCE_LANE)))
         return gy_shm_blocking_go_on_from(r, 0);
     if (r->stream)
         gy_stream_fence();

@@ -119,7 +119,7 @@ static void show_tile(const struct stream *it)
 {
     const struct gyre_comm *comm = it->comm;
     size_t at = it->done * it->tile, bytes = gy_min_size(it->tile, it->bytes - at);
-    (it->offer.nontemporal ? gy_copy_stream : gy_copy)(gy_slot_of(comm, comm->rank, GY_WINDOW, it->base + it->done),
+    (it->offer.nontemporal ? gy_copy_stream : gy_copy)(gy_slot_of(comm, comm->rank, GY_PUBLISHED, it->base + it->done),
                                                        (const unsigned char *)it->call->input + at, bytes);
     if (it->offer.nontemporal)
         gy_stream_fence();
@@ -178,7 +178,7 @@ static void reduce_tile(const struct stream *it, const struct gy_operation *oper
     const unsigned char *sources[GY_REGION_RANKS];
     for (int p = 0; p < comm->size; p++)
         sources[p] = p == comm->rank ? (const unsigned char *)it->call->input + at
-                                     : gy_slot_of(comm, p, GY_WINDOW, it->base + it->done);
+                                     : gy_slot_of(comm, p, GY_PUBLISHED, it->base + it->done);
     for (size_t within = 0; within < bytes; within += n) {
         const void *from[GY_REGION_RANKS];
         unsigned char *to = (unsigned char *)it->call->output + at + within;
@@ -201,7 +201,7 @@ static void take_tile(const struct stream *it, const struct gy_operation *operat
     else
         (it->claims ? gy_copy_claim
                     : gy_copy)((unsigned char *)it->call->output + at,
-                               gy_slot_of(it->comm, (int)it->shape.root, GY_WINDOW, it->base + it->done), bytes);
+                               gy_slot_of(it->comm, (int)it->shape.root, GY_PUBLISHED, it->base + it->done), bytes);
 }
 
 static bool take(struct stream *it, struct gyre_page_record **record_p)

@@ -26,7 +26,7 @@ struct gy_lane_state {
     /* What is complete: rounds before done_round, and done_tiles tiles of that one. */
     int64_t done_round;
     size_t done_tiles;
-    /* Links: iterations are numbered per peer and channel; pair_base is the number at the start of the step. */
+    /* Links: iterations are numbered per peer and tag; pair_base is the number at the start of the step. */
     uint64_t pair_base;
     uint64_t granted;            /* sender: may send below this; receiver: has granted below this (pair numbers) */
     uint64_t ahead;              /* receiver: the number that may be in flight at once */

@@ -9,7 +9,7 @@
  *   WANT ───────────────────────────────────▶ asks for a GRANT that this side had no room to keep, or that is late:
  *                                             it carries the shape, so that two waiting ranks find a mismatch
  *
- * Iterations are numbered per peer and channel, so that both sides count alike whatever their other lanes do. */
+ * Iterations are numbered per peer and tag, so that both sides count alike whatever their other lanes do. */
 #include <string.h>
 
 #include "collectives/engine/call_check.h"
@@ -32,7 +32,7 @@ static uint64_t count_with(const struct gyre_request *r, int peer, bool sends)
     return gy_layout_start(layout, peer + 1) - gy_layout_start(layout, peer);
 }
 
-void gy_frame_fill(const struct gyre_request *r, struct gy_frame *frame, enum gy_frame_kind kind, int channel, int peer)
+void gy_frame_fill(const struct gyre_request *r, struct gy_frame *frame, enum gy_frame_kind kind, int tag, int peer)
 {
     memset(frame, 0, sizeof(*frame));
     frame->kind = (uint8_t)kind;
@@ -41,7 +41,7 @@ void gy_frame_fill(const struct gyre_request *r, struct gy_frame *frame, enum gy
     frame->sequence = r->shape.sequence;
     frame->count = count_with(r, peer, kind != GY_FRAME_GRANT);
     frame->root = r->shape.root;
-    frame->lane = (uint16_t)channel;
+    frame->lane = (uint16_t)tag;
     frame->collective = r->shape.collective;
     frame->dtype = r->shape.dtype;
     frame->op = r->shape.op;
@@ -56,7 +56,7 @@ static bool is_oldest(const struct gyre_request *r)
     return false;
 }
 
-/* Both ends of a link compute the same: channels match by pair. Short vectors are eager in tiles, too, which are to
+/* Both ends of a link compute the same: tags match by pair. Short vectors are eager in tiles, too, which are to
  * be forwarded early. Between hosts a grant costs little compared with a long vector; between sockets of a host it
  * costs as much. */
 bool gy_flow_is_eager(const struct gyre_request *r, int l, const struct gy_step *step)
@@ -74,7 +74,7 @@ bool gy_flow_control(struct gyre_request *r, int l, int peer, enum gy_frame_kind
     struct gy_lane_state *lane = &r->lane[l];
     if (lane->control.queued)
         return false;
-    gy_frame_fill(r, &lane->control.header, kind, r->schedule->lane[l].channel, peer);
+    gy_frame_fill(r, &lane->control.header, kind, r->schedule->lane[l].tag, peer);
     lane->control.header.value = value;
     lane->control.payload = NULL;
     gy_comm_post(r->comm, peer, &lane->control);
@@ -113,7 +113,7 @@ static bool allowed(struct gyre_request *r, int l, int peer, uint64_t number, ui
     if (lane->eager)
         return take_credit(r, channel, bytes);
     if (lane->want) {
-        uint64_t kept = gy_channel_take_grant(channel, r->shape.sequence, r->schedule->lane[l].channel);
+        uint64_t kept = gy_channel_take_grant(channel, r->shape.sequence, r->schedule->lane[l].tag);
         if (kept > lane->granted)
             lane->granted = kept;
         if (lane->granted > number ||
@@ -159,7 +159,7 @@ bool gy_flow_send(struct gyre_request *r, int l)
     flight->tile = lane->tile;
     flight->tiles = lane->tiles;
     flight->peer = step->peer;
-    gy_frame_fill(r, &flight->out.header, GY_FRAME_DATA, r->schedule->lane[l].channel, step->peer);
+    gy_frame_fill(r, &flight->out.header, GY_FRAME_DATA, r->schedule->lane[l].tag, step->peer);
     flight->out.header.value = number;
     flight->out.header.bytes = bytes;
     flight->out.header.flags = lane->eager ? GY_FRAME_EAGER : 0;
@@ -287,19 +287,6 @@ void gy_flow_give_credit(struct gyre_comm *comm, int peer, const struct gy_frame
     return_credit(comm, peer, gy_credit_use_of(frame->sequence));
 }
 
-/* True if ranks send to several peers, or receive from several, at once. */
-static bool shares_wires(const struct gy_schedule *schedule)
-{
-    switch (schedule->shape.algorithm) {
-    case GY_DOUBLE_TREE:
-    case GY_BINARY_TREE:
-    case GY_HIERARCHICAL_TREE:
-    case GY_RECURSIVE_DOUBLING: /* of ranks beyond a power of two */
-    case GY_CANONICAL: return true;
-    default: return false;
-    }
-}
-
 /* Returns the limit of messages in flight from the peer.
  *
  * Between sockets of one host the kernel's queue holds them. While it stays short, it stays in the caches and never
@@ -320,7 +307,9 @@ uint64_t gy_flow_ahead(const struct gyre_request *r, int peer)
     size_t tile = gy_max_size(r->tile * r->element, 1);
     if (gy_flow_is_same_host(r->comm, peer))
         return gy_max_size(LOCAL_AHEAD / tile, 2);
-    int64_t trip = at->link && shares_wires(r->schedule) ? ctx->ops[at->transport]->round_trip(at->link) : 0;
+    int64_t trip = at->link && gy_algorithm_has(r->schedule->shape.algorithm, GY_SHARES_WIRES)
+                       ? ctx->ops[at->transport]->round_trip(at->link)
+                       : 0;
     return trip > 0 ? 2 + (uint64_t)((double)trip * WIRE_SPEED / (double)tile) : UINT64_MAX / 2;
 }
 
@@ -376,7 +365,7 @@ bool gy_flow_receive(struct gyre_request *r, int l)
         return false; /* data comes through the receive handler */
     }
     uint64_t number = lane->pair_base + (uint64_t)lane->round * lane->tiles + lane->tile;
-    struct gy_stashed *stashed = gy_channel_find(channel, r->shape.sequence, r->schedule->lane[l].channel, number);
+    struct gy_stashed *stashed = gy_channel_find(channel, r->shape.sequence, r->schedule->lane[l].tag, number);
     if (!stashed || !stashed->whole || !gy_needs_met(r, l, step, lane->lane_round, lane->tile))
         return false;
     int peer = step->peer;
@@ -398,11 +387,11 @@ bool gy_flow_fits(struct gyre_request *r, int peer, const struct gy_frame *frame
     return false;
 }
 
-int gy_flow_lane(const struct gyre_request *r, unsigned channel, int peer, bool sends)
+int gy_flow_lane(const struct gyre_request *r, unsigned tag, int peer, bool sends)
 {
     for (int l = 0; l < r->schedule->lanes; l++) {
         bool matches = sends ? gy_schedule_sends(r->schedule, l) : gy_schedule_receives(r->schedule, l);
-        if (matches && r->schedule->lane[l].channel == channel && gy_schedule_meets(r->schedule, l, peer))
+        if (matches && r->schedule->lane[l].tag == tag && gy_schedule_meets(r->schedule, l, peer))
             return l;
     }
     return -1;
@@ -422,7 +411,7 @@ static void carry_grants(struct gyre_request *r, int l, const struct gy_step *st
     if (before && before->peer == step->peer)
         return;
     if (before && before->kind == GY_SEND && !lane->eager && lane->granted > lane->pair_base + messages_of(r, before))
-        gy_channel_keep_grant(r->comm->channels[before->peer], r->shape.sequence, r->schedule->lane[l].channel,
+        gy_channel_keep_grant(r->comm->channels[before->peer], r->shape.sequence, r->schedule->lane[l].tag,
                               lane->granted);
     lane->granted = 0;
 }

@@ -24,12 +24,12 @@ bool gy_flow_is_same_host(const struct gyre_comm *comm, int peer);
  * between sockets of a host. */
 void gy_flow_kept_waiting(struct gyre_comm *comm, int peer, uint64_t sequence);
 void gy_flow_consume(struct gyre_request *request, int lane, const void *payload);
-void gy_frame_fill(const struct gyre_request *request, struct gy_frame *frame, enum gy_frame_kind kind, int channel,
+void gy_frame_fill(const struct gyre_request *request, struct gy_frame *frame, enum gy_frame_kind kind, int tag,
                    int peer);
 /* True if the peer's call is this rank's. Returns false on a mismatch, which is reported. */
 bool gy_flow_fits(struct gyre_request *request, int peer, const struct gy_frame *frame);
-/* The lane that sends to the peer (or receives from it) on the channel; -1: none. */
-int gy_flow_lane(const struct gyre_request *request, unsigned channel, int peer, bool sends);
+/* The lane that sends to the peer (or receives from it) with the tag; -1: none. */
+int gy_flow_lane(const struct gyre_request *request, unsigned tag, int peer, bool sends);
 /* Sends a control frame. Returns false if the lane's frame before is still in flight. */
 bool gy_flow_control(struct gyre_request *request, int lane, int peer, enum gy_frame_kind kind, uint64_t value);
 static inline enum gy_credit_use gy_credit_use_of(uint64_t sequence)

@@ -6,7 +6,7 @@
  *        / \   / \        all_reduce and barrier: v = rank; broadcast, reduce: v = rank − root
  *       3   4 5   6
  *
- * Channels: up from a left child 0, from a right child 1; down to a left child 2, to a right child 3. Every
+ * Tags: up from a left child 0, from a right child 1; down to a left child 2, to a right child 3. Every
  * direction is a lane of its own and has one round, so tile t of one waits only for tile t of the other. Invariant:
  * the down tile overwrites the source of the up tile only after the parent, and so the root, has received that.
  * Causality guarantees this without a need. */
@@ -42,17 +42,17 @@ static struct tree make_tree(struct gy_builder *builder, const struct gy_schedul
 }
 
 /* Opens a lane with one step; returns the lane. `after` is the lane whose same tile comes first; −1: none. */
-static int add_lane(struct tree *tree, int channel, enum gy_step_kind kind, int peer, enum gy_space src,
-                    enum gy_space dst, int after)
+static int add_lane(struct tree *tree, int tag, enum gy_step_kind kind, int peer, enum gy_space src, enum gy_space dst,
+                    int after)
 {
-    int lane = gy_builder_lane(tree->builder, (uint16_t)channel, -1);
+    int lane = gy_builder_lane(tree->builder, (uint16_t)tag, -1);
     struct gy_step *step = gy_builder_step(tree->builder, kind);
     step->peer = peer;
     step->range.width = tree->width;
     step->src = src;
     step->dst = dst;
     if (after >= 0)
-        gy_step_need(step, after, 0, false, false);
+        gy_step_need(step, after, 0, GY_NEED_TILE);
     return lane;
 }
 

@@ -86,7 +86,7 @@ static void reduce(struct gy_builder *builder, const struct place *place, int ra
     gy_builder_lane(builder, 0, -1);
     struct gy_step *send = add_step(builder, GY_SEND, place->parent, 0, 1, lane < 0 ? GY_INPUT : work, work);
     if (lane >= 0)
-        gy_step_need(send, lane, -(place->children - 1), false, false);
+        gy_step_need(send, lane, -(place->children - 1), GY_NEED_TILE);
 }
 
 static void broadcast(struct gy_builder *builder, const struct place *place)
@@ -103,7 +103,7 @@ static void broadcast(struct gy_builder *builder, const struct place *place)
         int peer = place->child[place->children - 1 - round].holder;
         struct gy_step *send = add_step(builder, GY_SEND, peer, 0, 1, src, src);
         if (place->parent >= 0)
-            gy_step_need(send, 0, round, false, false);
+            gy_step_need(send, 0, round, GY_NEED_TILE);
     }
 }
 
@@ -125,8 +125,8 @@ static void gather(struct gy_builder *builder, const struct place *place, int ra
         return;
     gy_builder_lane(builder, 0, -1);
     struct gy_step *send = add_step(builder, GY_SEND, place->parent, place->whole.lo, place->whole.width, work, work);
-    gy_step_need(send, COPY_LANE, 0, false, true);
-    gy_step_need(send, RECV_LANE, -(place->children - 1), false, true);
+    gy_step_need(send, COPY_LANE, 0, GY_NEED_ROUND);
+    gy_step_need(send, RECV_LANE, -(place->children - 1), GY_NEED_ROUND);
 }
 
 static void scatter(struct gy_builder *builder, const struct place *place, int rank)
@@ -144,12 +144,12 @@ static void scatter(struct gy_builder *builder, const struct place *place, int r
         const struct part *child = &place->child[place->children - 1 - round];
         struct gy_step *send = add_step(builder, GY_SEND, child->holder, child->lo, child->width, work, work);
         if (place->parent >= 0)
-            gy_step_need(send, RECV_LANE, round, false, true);
+            gy_step_need(send, RECV_LANE, round, GY_NEED_ROUND);
     }
     gy_builder_lane(builder, 0, -1);
     struct gy_step *copy = add_step(builder, GY_COPY, -1, rank, 1, work, GY_OUTPUT);
     if (place->parent >= 0)
-        gy_step_need(copy, RECV_LANE, 0, false, true);
+        gy_step_need(copy, RECV_LANE, 0, GY_NEED_ROUND);
 }
 
 void gy_build_binomial(struct gy_builder *builder, const struct gy_schedule_shape *shape)

@@ -57,9 +57,9 @@ static void add_needs(const struct script *script, struct gy_step *step, int rou
     /* Of two runs of equal length, each element of the run with the later start lies in the same or an earlier tile. */
     bool same = last >= 0 && script->received[last].lo >= run.lo && script->received[last].width == run.width;
     if (last >= 0)
-        gy_step_need(step, RECV_LANE, round - last, false, !same);
+        gy_step_need(step, RECV_LANE, round - last, same ? GY_NEED_TILE : GY_NEED_ROUND);
     if (step->src == GY_OUTPUT && script->rank >= run.lo && script->rank < run.lo + run.width)
-        gy_step_need(step, COPY_LANE, round, false, run.width > 1);
+        gy_step_need(step, COPY_LANE, round, run.width > 1 ? GY_NEED_ROUND : GY_NEED_TILE);
 }
 
 static struct gy_step *add_step(struct script *script, enum gy_step_kind kind, int peer, struct run run,
@@ -126,9 +126,9 @@ static void exchange(struct gy_builder *builder, const struct gy_schedule_shape 
         step->src = step->dst = GY_SCRATCH;
         step->slot0 = MESSAGES;
         if (sends) /* copies: a rotation, then packs and unpacks alternately */
-            gy_step_need(step, MOVE_LANE, -(k + 1), false, true);
+            gy_step_need(step, MOVE_LANE, -(k + 1), GY_NEED_ROUND);
         else if (k > 0)
-            gy_step_need(step, MOVE_LANE, -k, false, true);
+            gy_step_need(step, MOVE_LANE, -k, GY_NEED_ROUND);
     }
 }
 
@@ -149,10 +149,10 @@ static void all_to_all(struct gy_builder *builder, const struct gy_schedule_shap
         struct gy_step *pack = add_move(builder, GY_PACK, 0, count, runs, GY_SCRATCH, GY_SCRATCH);
         pack->slot0 = MESSAGES;
         if (k > 0)
-            gy_step_need(pack, SEND_LANE, k + 2, false, true);
+            gy_step_need(pack, SEND_LANE, k + 2, GY_NEED_ROUND);
         struct gy_step *unpack = add_move(builder, GY_UNPACK, size / 2, count, runs, GY_SCRATCH, GY_SCRATCH);
         unpack->slot0 = MESSAGES;
-        gy_step_need(unpack, RECV_LANE, k + 2, false, true);
+        gy_step_need(unpack, RECV_LANE, k + 2, GY_NEED_ROUND);
     }
     add_move(builder, GY_UNPACK, 0, size, (struct gy_runs){rank, -1, 1, 0}, GY_SCRATCH, GY_OUTPUT)->slot0 = POSITIONS;
 }

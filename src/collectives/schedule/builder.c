@@ -28,6 +28,8 @@ struct gy_schedule *gy_builder_close(struct gy_builder *builder)
         gy_free(builder->schedule);
         return NULL;
     }
+    for (int l = 0; l < builder->schedule->lanes; l++)
+        assert(builder->schedule->lane[l].count > 0);
     return builder->schedule;
 }
 
@@ -36,11 +38,11 @@ struct gy_schedule *gy_builder_schedule(struct gy_builder *builder)
     return builder->schedule;
 }
 
-int gy_builder_lane(struct gy_builder *builder, uint16_t channel, int region_lane)
+int gy_builder_lane(struct gy_builder *builder, uint16_t tag, int region_lane)
 {
     struct gy_schedule *schedule = builder->schedule;
     assert(schedule->lanes < GY_SCHEDULE_LANES);
-    schedule->lane[schedule->lanes] = (struct gy_lane){channel, (int16_t)region_lane, schedule->steps, 0};
+    schedule->lane[schedule->lanes] = (struct gy_lane){tag, (int16_t)region_lane, schedule->steps, 0};
     return schedule->lanes++;
 }
 
@@ -78,13 +80,14 @@ void gy_builder_fail(struct gy_builder *builder)
     builder->failed = true;
 }
 
-void gy_step_need(struct gy_step *step, int lane, int lag, bool everyone, bool whole)
+void gy_step_need(struct gy_step *step, int lane, int lag, enum gy_need_flag flag)
 {
     int i = 0;
     while (i < GY_NEEDS && step->needs[i].lane >= 0)
         i++;
     assert(i < GY_NEEDS);
-    step->needs[i] = (struct gy_need){.lane = (int8_t)lane, .everyone = everyone, .whole = whole, .lag = lag};
+    step->needs[i] = (struct gy_need){
+        .lane = (int8_t)lane, .everyone = flag == GY_NEED_EVERYONE, .whole = flag == GY_NEED_ROUND, .lag = lag};
 }
 
 struct gy_bit_groups gy_bit_groups(int size, int rank)

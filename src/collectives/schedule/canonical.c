@@ -89,7 +89,7 @@ static void add_send(struct script *script, int peer, int lo, int width, enum gy
     int round = script->round, block = edge(script, lo);
     struct gy_step *step = add_step(script, GY_SEND, peer, block, edge(script, lo + width) - block, src, src);
     if (src != GY_INPUT)
-        gy_step_need(step, RECV_LANE, round - (script->receives - 1), false, !by_tile);
+        gy_step_need(step, RECV_LANE, round - (script->receives - 1), by_tile ? GY_NEED_TILE : GY_NEED_ROUND);
 }
 
 static void add_receive(struct script *script, enum gy_step_kind kind, int peer, int lo, int width, enum gy_space src,
@@ -189,7 +189,8 @@ static void send_to_owners(struct script *script)
             continue;
         int round = script->round;
         struct gy_step *step = add_step(script, GY_SEND, b, b, 1, script->work, script->work);
-        gy_step_need(step, RECV_LANE, round - (script->receives - 1), false, piece_blocks(script) > 1);
+        gy_step_need(step, RECV_LANE, round - (script->receives - 1),
+                     piece_blocks(script) > 1 ? GY_NEED_ROUND : GY_NEED_TILE);
     }
     int holder = holder_of(script, rank);
     if (holder != rank && !script->sends)
@@ -218,7 +219,7 @@ static void emit_copy(struct script *script)
         return;
     script->open = false;
     struct gy_step *copy = add_step(script, GY_COPY, -1, script->shape->rank, 1, GY_SCRATCH, GY_OUTPUT);
-    gy_step_need(copy, RECV_LANE, -(script->receives - 1), false, piece_blocks(script) > 1);
+    gy_step_need(copy, RECV_LANE, -(script->receives - 1), piece_blocks(script) > 1 ? GY_NEED_ROUND : GY_NEED_TILE);
 }
 
 void gy_build_canonical(struct gy_builder *builder, const struct gy_schedule_shape *shape)

@@ -87,17 +87,17 @@ static struct node find_node(const struct gy_schedule_shape *shape, bool rooted,
 }
 
 /* Opens a lane with one step; returns the lane. `after` is the lane whose same tile comes first, −1: none. */
-static int add_lane(struct gy_builder *builder, const struct node *node, int channel, enum gy_step_kind kind, int peer,
+static int add_lane(struct gy_builder *builder, const struct node *node, int tag, enum gy_step_kind kind, int peer,
                     enum gy_space src, enum gy_space dst, int after)
 {
-    int lane = gy_builder_lane(builder, (uint16_t)(4 * node->tree + channel), -1);
+    int lane = gy_builder_lane(builder, (uint16_t)(4 * node->tree + tag), -1);
     struct gy_step *step = gy_builder_step(builder, kind);
     step->peer = peer;
     step->range = (struct gy_range){node->tree, 0, 1};
     step->src = src;
     step->dst = dst;
     if (after >= 0)
-        gy_step_need(step, after, 0, false, false);
+        gy_step_need(step, after, 0, GY_NEED_TILE);
     return lane;
 }
 

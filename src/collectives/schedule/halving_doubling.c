@@ -205,9 +205,9 @@ static void emit_lane(struct gy_builder *builder, const struct script *script, b
         step->dst = move->dst;
         step->flip = move->kind == GY_RECV_REDUCE && move->peer < script->shape->rank;
         if (move->after > 0)
-            gy_step_need(step, RECV_LANE, round - (move->after - 1), false, !move->by_tile);
+            gy_step_need(step, RECV_LANE, round - (move->after - 1), move->by_tile ? GY_NEED_TILE : GY_NEED_ROUND);
         if (move->copied)
-            gy_step_need(step, COPY_LANE, round, false, true);
+            gy_step_need(step, COPY_LANE, round, GY_NEED_ROUND);
         round++;
     }
 }
@@ -226,7 +226,7 @@ static void emit_copy(struct gy_builder *builder, const struct script *script)
     copy->src = gather ? GY_INPUT : GY_SCRATCH;
     copy->dst = GY_OUTPUT;
     if (scatter)
-        gy_step_need(copy, RECV_LANE, -(script->receives - 1), false, true);
+        gy_step_need(copy, RECV_LANE, -(script->receives - 1), GY_NEED_ROUND);
 }
 
 static void set_scratch(struct gy_schedule *schedule, const struct script *script)

@@ -5,7 +5,7 @@
 #include "collectives/schedule/hierarchy.h"
 #include "collectives/schedule/message_rounds.h"
 
-/* The first lanes; the lanes between groups follow, on channels from 1. */
+/* The first lanes; the lanes between groups follow, with tags from 1. */
 enum { GY_INSIDE_SEND, GY_INSIDE_RECV, GY_INSIDE_COPY };
 
 struct gy_composition {

@@ -110,7 +110,7 @@ static void play_outside(struct slices *slices, enum gy_space input, enum gy_spa
                            .output = output,
                            .scratch = GY_SCRATCH,
                            .uncopied = uncopied,
-                           .channel = 1};
+                           .tag = 1};
     gy_rounds_play(&slices->base.rounds, slices->outside, &part);
 }
 
@@ -257,9 +257,8 @@ static void barrier(struct gy_builder *builder, struct gy_composition *base)
                                                 .dst = GY_OUTPUT});
         }
         if (in && outside && h->place == 0)
-            gy_rounds_play(
-                &base->rounds, outside,
-                &(struct gy_part){.ranks = base->owners, .input = GY_INPUT, .output = GY_OUTPUT, .channel = 1});
+            gy_rounds_play(&base->rounds, outside,
+                           &(struct gy_part){.ranks = base->owners, .input = GY_INPUT, .output = GY_OUTPUT, .tag = 1});
     }
     gy_rounds_close(&base->rounds);
     gy_schedule_free(outside);

@@ -5,7 +5,7 @@
  *              3 ──▶ root                 root ──▶ 3
  *
  * The root serves LANES ranks at a time: lane k serves ranks root + 1 + k, root + 1 + k + LANES, ..., one step each.
- * So a late rank delays one lane only. All lanes use one channel: two ranks exchange a single message. */
+ * So a late rank delays one lane only. All lanes use one tag: two ranks exchange a single message. */
 #include "collectives/schedule/builder.h"
 
 enum { LANES = 4 };

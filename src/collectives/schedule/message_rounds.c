@@ -28,10 +28,10 @@ void gy_rounds_open(struct gy_rounds *rounds, struct gy_builder *builder)
         rounds->writer[k] = -1;
 }
 
-int gy_rounds_lane(struct gy_rounds *rounds, uint16_t channel)
+int gy_rounds_lane(struct gy_rounds *rounds, uint16_t tag)
 {
     assert(rounds->lanes < GY_SCHEDULE_LANES);
-    rounds->lane[rounds->lanes].channel = channel;
+    rounds->lane[rounds->lanes].tag = tag;
     rounds->lane[rounds->lanes].rounds = 0;
     rounds->lane[rounds->lanes].received = -1;
     return rounds->lanes++;
@@ -177,7 +177,7 @@ void gy_rounds_play(struct gy_rounds *rounds, const struct gy_schedule *schedule
     int base = rounds->lanes, lane, number;
     struct replay replay = {.schedule = schedule, .lane = schedule->lanes - 1};
     for (int l = 0; l < schedule->lanes; l++)
-        gy_rounds_lane(rounds, (uint16_t)(part->channel + schedule->lane[l].channel));
+        gy_rounds_lane(rounds, (uint16_t)(part->tag + schedule->lane[l].tag));
     const struct gy_step *step;
     while ((step = next_round(&replay, &lane, &number)) != NULL) {
         struct gy_round round = {.kind = step->kind,
@@ -296,7 +296,7 @@ void gy_rounds_close(struct gy_rounds *rounds)
         if (rounds->lane[l].rounds == 0)
             continue;
         struct gy_step *step = NULL;
-        gy_builder_lane(rounds->builder, rounds->lane[l].channel, -1);
+        gy_builder_lane(rounds->builder, rounds->lane[l].tag, -1);
         for (int i = 0; i < rounds->count; i++)
             if (rounds->entries[i].lane == l)
                 emit(rounds->builder, &rounds->entries[i], lane_of, &step);

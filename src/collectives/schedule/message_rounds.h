@@ -32,7 +32,7 @@ struct gy_rounds {
     struct gy_rounds_entry *entries;
     int count, capacity;
     struct {
-        uint16_t channel;
+        uint16_t tag;
         int rounds;
         int received; /* entry of its last receive, −1 */
     } lane[GY_SCHEDULE_LANES];
@@ -46,13 +46,13 @@ struct gy_part {
     const int *ranks; /* its ranks in this schedule */
     int lo;           /* its block 0 */
     enum gy_space input, output, scratch;
-    bool uncopied;    /* omit its copies */
-    uint16_t channel; /* offset added to its channels */
+    bool uncopied; /* omit its copies */
+    uint16_t tag;  /* offset added to its tags */
 };
 
 /* The schedule's blocks and scratch must be set. The builder records allocation failures, as in gy_builder_step. */
 void gy_rounds_open(struct gy_rounds *rounds, struct gy_builder *builder);
-int gy_rounds_lane(struct gy_rounds *rounds, uint16_t channel);
+int gy_rounds_lane(struct gy_rounds *rounds, uint16_t tag);
 void gy_rounds_add(struct gy_rounds *rounds, int lane, struct gy_round round);
 /* The part's scratch has one slot per block. */
 void gy_rounds_play(struct gy_rounds *rounds, const struct gy_schedule *schedule, const struct gy_part *part);

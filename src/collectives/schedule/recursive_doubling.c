@@ -58,19 +58,19 @@ static void emit_sends(struct script *script)
                                         GY_OUTPUT);
         if (round == 0)
             continue;
-        gy_step_need(step, RECV_LANE, 1, false, true);
+        gy_step_need(step, RECV_LANE, 1, GY_NEED_ROUND);
         step->needs[0].paced = true;
     }
     for (int i = own; script->of.mine > 0 && i < 1 << group[-1].bits; i += 1 << group->bits, round++) {
         struct gy_step *step = add_step(script, GY_SEND, group[-1].first + i, place_of(version), GY_OUTPUT);
         if (version > 0)
-            gy_step_need(step, RECV_LANE, round - (version - 1), false, false);
+            gy_step_need(step, RECV_LANE, round - (version - 1), GY_NEED_TILE);
     }
     if (script->of.mine + 1 == script->of.count || own >= 1 << group[1].bits)
         return;
     struct gy_step *step = add_step(script, GY_SEND, group[1].first + own,
                                     script->of.mine > 0 ? GY_OUTPUT : place_of(version), GY_OUTPUT);
-    gy_step_need(step, RECV_LANE, round - (version - (script->of.mine == 0)), false, false);
+    gy_step_need(step, RECV_LANE, round - (version - (script->of.mine == 0)), GY_NEED_TILE);
 }
 
 static void emit_receives(struct script *script)
@@ -82,14 +82,14 @@ static void emit_receives(struct script *script)
         struct gy_step *step = add_step(script, GY_RECV_REDUCE, peer, place_of(version), place_of(version + 1));
         step->flip = peer < script->shape->rank;
         if (version > 0)
-            gy_step_need(step, SEND_LANE, 1, false, false);
+            gy_step_need(step, SEND_LANE, 1, GY_NEED_TILE);
     }
     if (script->of.mine == 0)
         return;
     struct gy_step *step = add_step(script, GY_RECV, group[-1].first + script->of.index, GY_OUTPUT, GY_OUTPUT);
     int last_send = script->last % 2 ? (group->bits - 1) & ~1 /* last send not read from scratch */
                                      : group->bits + (1 << (group[-1].bits - group->bits)) - 1;
-    gy_step_need(step, SEND_LANE, script->last - last_send, false, false);
+    gy_step_need(step, SEND_LANE, script->last - last_send, GY_NEED_TILE);
 }
 
 /* The result lies in scratch: copies it over the previous version, once that has been sent. */
@@ -98,9 +98,9 @@ static void emit_copy(struct script *script)
     int version = script->last;
     gy_builder_lane(script->builder, 0, -1);
     struct gy_step *copy = add_step(script, GY_COPY, -1, GY_SCRATCH, GY_OUTPUT);
-    gy_step_need(copy, RECV_LANE, -(version - 1), false, false);
+    gy_step_need(copy, RECV_LANE, -(version - 1), GY_NEED_TILE);
     if (version - 1 < script->of.groups[0].bits)
-        gy_step_need(copy, SEND_LANE, -(version - 1), false, false);
+        gy_step_need(copy, SEND_LANE, -(version - 1), GY_NEED_TILE);
 }
 
 void gy_build_recursive_doubling(struct gy_builder *builder, const struct gy_schedule_shape *shape)

@@ -46,7 +46,7 @@ static void all_reduce(struct gy_builder *builder, const struct gy_schedule_shap
     gy_builder_lane(builder, 0, -1);
     add_loop(builder, GY_SEND, next, r, 1, GY_INPUT, GY_INPUT);
     struct gy_step *send = add_loop(builder, GY_SEND, next, r - 1, 2 * n - 3, GY_OUTPUT, GY_OUTPUT);
-    gy_step_need(send, RECV_LANE, 1, false, false);
+    gy_step_need(send, RECV_LANE, 1, GY_NEED_TILE);
     gy_builder_lane(builder, 0, -1);
     add_loop(builder, GY_RECV_REDUCE, previous, r - 1, n - 1, GY_INPUT, GY_OUTPUT);
     add_loop(builder, GY_RECV, previous, r, n - 1, GY_OUTPUT, GY_OUTPUT);
@@ -63,14 +63,14 @@ static void reduce_scatter(struct gy_builder *builder, const struct gy_schedule_
     if (n > 2) {
         struct gy_step *send = add_loop(builder, GY_SEND, next, r - 2, n - 2, GY_SCRATCH, GY_SCRATCH);
         send->slot_stride = 1;
-        gy_step_need(send, RECV_LANE, 1, false, false);
+        gy_step_need(send, RECV_LANE, 1, GY_NEED_TILE);
     }
     gy_builder_lane(builder, 0, -1);
     if (n > 2) {
         struct gy_step *recv = add_loop(builder, GY_RECV_REDUCE, previous, r - 2, n - 2, GY_INPUT, GY_SCRATCH);
         recv->slot_stride = 1;
         if (n > 4) /* round k >= 2 overwrites what the send of round k − 1 read */
-            gy_step_need(recv, SEND_LANE, 1, false, false);
+            gy_step_need(recv, SEND_LANE, 1, GY_NEED_TILE);
     }
     add_loop(builder, GY_RECV_REDUCE, previous, r, 1, GY_INPUT, GY_OUTPUT);
 }
@@ -82,7 +82,7 @@ static void all_gather(struct gy_builder *builder, const struct gy_schedule_shap
     add_loop(builder, GY_SEND, next, r, 1, GY_INPUT, GY_INPUT);
     if (n > 2) {
         struct gy_step *send = add_loop(builder, GY_SEND, next, r - 1, n - 2, GY_OUTPUT, GY_OUTPUT);
-        gy_step_need(send, RECV_LANE, 1, false, false);
+        gy_step_need(send, RECV_LANE, 1, GY_NEED_TILE);
     }
     gy_builder_lane(builder, 0, -1);
     add_loop(builder, GY_RECV, previous, r - 1, n - 1, GY_OUTPUT, GY_OUTPUT);
@@ -106,7 +106,7 @@ static void broadcast(struct gy_builder *builder, const struct gy_schedule_shape
         return;
     gy_builder_lane(builder, 0, -1);
     struct gy_step *send = add_loop(builder, GY_SEND, next, 0, 1, GY_OUTPUT, GY_OUTPUT);
-    gy_step_need(send, recv_lane, 0, false, false);
+    gy_step_need(send, recv_lane, 0, GY_NEED_TILE);
 }
 
 /* A broadcast backwards: rank root − 1 begins, the root ends. */
@@ -125,7 +125,7 @@ static void reduce(struct gy_builder *builder, const struct gy_schedule_shape *s
     struct gy_step *send = add_loop(builder, GY_SEND, previous, 0, 1, first ? GY_INPUT : work, work);
     if (first)
         return;
-    gy_step_need(send, 0, 0, false, false);
+    gy_step_need(send, 0, 0, GY_NEED_TILE);
     gy_builder_schedule(builder)->scratch_slots = gy_builder_schedule(builder)->scratch_width = 1;
 }
 

@@ -1,8 +1,7 @@
-/* The table of algorithms; schedules: names, building, printing.
+/* Schedules: building by the table of algorithms, names, printing.
  *
- *   rows:     one per algorithm: its name, its builder, the collectives that it serves
- *   views:    which blocks input and output cover depends on the collective alone and is set here, before the builder
- *             runs
+ *   views:    which blocks input and output cover depends on the collective and the number of blocks alone. The builder
+ *             sets `blocks`; the views are set after it
  *   size 1:   every algorithm is one copy */
 #include "collectives/schedule/schedule.h"
 
@@ -13,44 +12,14 @@
 #include "collectives/schedule/builder_internal.h"
 #include "core/mem.h"
 
-#define SERVES(collective) (1u << (collective))
-
 static const struct {
     const char *name;
     gy_build_func build;
-    unsigned serves;
+    uint16_t serves, counts; /* bits of collectives */
 } algorithms[GY_ALGORITHMS] = {
-    [GY_SHM_ONE_SHOT] = {"direct_one_shot", gy_build_shm_one_shot,
-                         SERVES(GY_ALL_REDUCE) | SERVES(GY_BROADCAST) | SERVES(GY_BARRIER) | SERVES(GY_REDUCE_TO)},
-    [GY_SHM_TWO_SHOT] = {"direct_two_shot", gy_build_shm_two_shot,
-                         SERVES(GY_ALL_REDUCE) | SERVES(GY_REDUCE_SCATTER) | SERVES(GY_ALL_GATHER) |
-                             SERVES(GY_REDUCE_TO) | SERVES(GY_GATHER_TO) | SERVES(GY_SCATTER_FROM) |
-                             SERVES(GY_ALL_TO_ALL)},
-    [GY_RING] = {"ring", gy_build_ring,
-                 SERVES(GY_ALL_REDUCE) | SERVES(GY_REDUCE_SCATTER) | SERVES(GY_ALL_GATHER) | SERVES(GY_BROADCAST) |
-                     SERVES(GY_REDUCE_TO)},
-    [GY_HALVING_DOUBLING] = {"halving_doubling", gy_build_halving_doubling,
-                             SERVES(GY_ALL_REDUCE) | SERVES(GY_REDUCE_SCATTER) | SERVES(GY_ALL_GATHER) |
-                                 SERVES(GY_BARRIER)},
-    [GY_BINARY_TREE] = {"binary_tree", gy_build_binary_tree,
-                        SERVES(GY_ALL_REDUCE) | SERVES(GY_BROADCAST) | SERVES(GY_BARRIER) | SERVES(GY_REDUCE_TO)},
-    [GY_LINEAR] = {"linear", gy_build_linear,
-                   SERVES(GY_GATHER_TO) | SERVES(GY_SCATTER_FROM) | SERVES(GY_SEND_TO) | SERVES(GY_RECEIVE_FROM)},
-    [GY_PAIRWISE] = {"pairwise", gy_build_pairwise, SERVES(GY_ALL_TO_ALL)},
-    [GY_CANONICAL] = {"canonical", gy_build_canonical,
-                      SERVES(GY_ALL_REDUCE) | SERVES(GY_REDUCE_SCATTER) | SERVES(GY_REDUCE_TO)},
-    [GY_RECURSIVE_DOUBLING] = {"recursive_doubling", gy_build_recursive_doubling, SERVES(GY_ALL_REDUCE)},
-    [GY_BINOMIAL] = {"binomial", gy_build_binomial,
-                     SERVES(GY_BROADCAST) | SERVES(GY_REDUCE_TO) | SERVES(GY_GATHER_TO) | SERVES(GY_SCATTER_FROM)},
-    [GY_BRUCK] = {"bruck", gy_build_bruck, SERVES(GY_ALL_GATHER) | SERVES(GY_ALL_TO_ALL)},
-    [GY_DOUBLE_TREE] = {"double_tree", gy_build_double_tree,
-                        SERVES(GY_ALL_REDUCE) | SERVES(GY_BROADCAST) | SERVES(GY_REDUCE_TO)},
-    [GY_HIERARCHICAL] = {"hierarchical", gy_build_hierarchical,
-                         SERVES(GY_ALL_REDUCE) | SERVES(GY_REDUCE_SCATTER) | SERVES(GY_ALL_GATHER) |
-                             SERVES(GY_BROADCAST) | SERVES(GY_REDUCE_TO) | SERVES(GY_BARRIER)},
-    [GY_HIERARCHICAL_HALVING] = {"hierarchical_halving", gy_build_hierarchical_halving, SERVES(GY_ALL_REDUCE)},
-    [GY_HIERARCHICAL_TREE] = {"hierarchical_tree", gy_build_hierarchical_tree,
-                              SERVES(GY_ALL_REDUCE) | SERVES(GY_BROADCAST) | SERVES(GY_REDUCE_TO)},
+#define ROW(constant, name, builder, serves, counts, flags) [constant] = {name, builder, serves, counts},
+    GY_ALGORITHM_ROWS(ROW)
+#undef ROW
 };
 
 static const char *const collectives[GY_COLLECTIVES] = {
@@ -65,25 +34,31 @@ static const char *const collectives[GY_COLLECTIVES] = {
 bool gy_schedule_exists(enum gy_collective collective, enum gy_algorithm algorithm, int size)
 {
     return size >= 1 && (unsigned)collective < GY_COLLECTIVES && (unsigned)algorithm < GY_ALGORITHMS &&
-           (algorithms[algorithm].serves & SERVES(collective)) != 0;
+           (algorithms[algorithm].serves & GY_SERVES(collective)) != 0;
+}
+
+bool gy_algorithm_takes_counts(enum gy_collective collective, enum gy_algorithm algorithm)
+{
+    return (unsigned)collective < GY_COLLECTIVES && (unsigned)algorithm < GY_ALGORITHMS &&
+           (algorithms[algorithm].counts & GY_SERVES(collective)) != 0;
 }
 
 /* Collectives whose input, or whose output, is one block per rank. */
-#define BY_RANK                                                                                           \
-    (SERVES(GY_REDUCE_SCATTER) | SERVES(GY_ALL_GATHER) | SERVES(GY_GATHER_TO) | SERVES(GY_SCATTER_FROM) | \
-     SERVES(GY_ALL_TO_ALL))
-#define OWN_BLOCK_IN (SERVES(GY_ALL_GATHER) | SERVES(GY_GATHER_TO))
-#define OWN_BLOCK_OUT (SERVES(GY_REDUCE_SCATTER) | SERVES(GY_SCATTER_FROM))
-#define ROOT_IN (SERVES(GY_BROADCAST) | SERVES(GY_SCATTER_FROM))
-#define ROOT_OUT (SERVES(GY_REDUCE_TO) | SERVES(GY_GATHER_TO))
-#define NO_INPUT (SERVES(GY_BARRIER) | SERVES(GY_RECEIVE_FROM))
-#define NO_OUTPUT (SERVES(GY_BARRIER) | SERVES(GY_SEND_TO))
+#define BY_RANK                                                                                                       \
+    (GY_SERVES(GY_REDUCE_SCATTER) | GY_SERVES(GY_ALL_GATHER) | GY_SERVES(GY_GATHER_TO) | GY_SERVES(GY_SCATTER_FROM) | \
+     GY_SERVES(GY_ALL_TO_ALL))
+#define OWN_BLOCK_IN (GY_SERVES(GY_ALL_GATHER) | GY_SERVES(GY_GATHER_TO))
+#define OWN_BLOCK_OUT (GY_SERVES(GY_REDUCE_SCATTER) | GY_SERVES(GY_SCATTER_FROM))
+#define ROOT_IN (GY_SERVES(GY_BROADCAST) | GY_SERVES(GY_SCATTER_FROM))
+#define ROOT_OUT (GY_SERVES(GY_REDUCE_TO) | GY_SERVES(GY_GATHER_TO))
+#define NO_INPUT (GY_SERVES(GY_BARRIER) | GY_SERVES(GY_RECEIVE_FROM))
+#define NO_OUTPUT (GY_SERVES(GY_BARRIER) | GY_SERVES(GY_SEND_TO))
 
-/* Whole-vector views by default; builders that cut finer scale the numbers by their `blocks`. */
+/* Sets which blocks input and output cover, and `blocks` where the builder has not: one per rank, or one in all. */
 static void set_views(struct gy_schedule *schedule)
 {
     const struct gy_schedule_shape *shape = &schedule->shape;
-    unsigned which = SERVES(shape->collective);
+    unsigned which = GY_SERVES(shape->collective);
     bool root = shape->rank == shape->root;
     if (schedule->blocks == 0)
         schedule->blocks = which & BY_RANK ? shape->size : 1;
@@ -184,11 +159,11 @@ add(struct line *line, const char *format, ...)
 
 static void print_step(const struct gy_step *step, gyre_print_func print, void *user)
 {
-    static const char *const kinds[] = {"send",   "recv",    "recv_reduce", "copy",    "reduce",  "pack",
-                                        "unpack", "publish", "gather",      "collect", "exchange"};
-    static const char *const spaces[] = {"input", "output", "scratch", "region", "result"};
+    static const char *const kinds[] = {"send",   "recv",    "recv_reduce",      "copy",    "reduce",  "pack",
+                                        "unpack", "publish", "reduce_published", "collect", "exchange"};
+    static const char *const spaces[] = {"input", "output", "scratch", "published", "result"};
     struct line line = {.length = 0};
-    add(&line, "    %-11s", kinds[step->kind]);
+    add(&line, "    %-16s", kinds[step->kind]);
     if (step->peer >= 0)
         add(&line, " peer %d", step->peer);
     add(&line, " blocks %d%+d*round width %d", step->range.lo, step->range.stride, step->range.width);
@@ -221,9 +196,9 @@ void gy_schedule_print(const struct gy_schedule *schedule, gyre_print_func print
     for (int i = 0; i < schedule->lanes; i++) {
         const struct gy_lane *lane = &schedule->lane[i];
         line.length = 0;
-        add(&line, "  lane %d channel %u", i, lane->channel);
+        add(&line, "  lane %d tag %u", i, lane->tag);
         if (lane->region_lane >= 0)
-            add(&line, " slot lane %d", lane->region_lane);
+            add(&line, " region lane %d", lane->region_lane);
         print(user, line.text);
         for (int s = lane->first; s < lane->first + lane->count; s++)
             print_step(&schedule->step[s], print, user);

@@ -19,14 +19,15 @@
  *
  * A *lane* is a list of steps done in order; lanes run in parallel. A step is a loop over `rounds`, and each round
  * over tiles of its range: an *iteration* is (round of the lane, tile). Rounds are numbered through all steps of the
- * lane: step 1 begins where step 0 ended. Count, pointers, tile size and sequence number are run-time arguments. So
- * a schedule has O(log N) steps for any count; a hierarchical one as many as its groups have members, or as there are
- * groups.
+ * lane: step 1 begins where step 0 ended. Count, pointers, tile size and sequence number are run-time arguments, so the
+ * number of steps does not depend on the count. It is 2 to 3 per lane in a ring, O(log N) in trees and exchanges, and
+ * N − 1 in linear and pairwise. A hierarchical schedule has as many as its groups have members, or as there are groups.
  *
  * Ordering. A step lists *needs*: iteration (q, t) of it may start only when lane `lane` has completed iteration (q
- * − lag, t), or, with `whole`, all tiles of round q − lag. A negative round is no need. A need on `everyone` is on
- * the shared counters of the *other* ranks, see Regions. A need on the own lane is never necessary. Lanes without
- * needs run concurrently; the checker proves that every race is harmless.
+ * − lag, t), or, with `whole`, all tiles of round q − lag. A negative round is no need. A lag may be negative: a copy
+ * in round 0 that reads what round 2 of lane 1 received needs lane 1 with lag −2. A need on `everyone` is on the shared
+ * counters of the *other* ranks, see Regions. A need on the own lane is never necessary. Lanes without needs run
+ * concurrently; the checker proves that every race is harmless.
  *
  * Regions. A lane with region_lane >= 0 has one step of one round; its iterations are counted through the whole life of
  * the communicator, in the shared counter of that region lane. `everyone` needs count these iterations. Iteration i of
@@ -43,14 +44,15 @@
  * between rounds of different width are `whole`.
  *
  * Matching. A send in lane `lane` of rank a to rank b matches the receives of exactly one lane of b: the k-th round
- * sent by a's lane to b matches the k-th round received by b's lane whose `channel` is the same. Links are FIFO per
- * channel; both sides' rounds have the same element range.
+ * sent by a's lane to b matches the k-th round received by b's lane whose `tag` is the same. Links are FIFO per tag;
+ * both sides' rounds have the same element range.
  *
  * Builders are pure functions of gy_schedule_shape, one file per algorithm; the checker (checker.h) shares no code with
  * them. */
 #ifndef GY_COLLECTIVES_SCHEDULE_SCHEDULE_H
 #define GY_COLLECTIVES_SCHEDULE_SCHEDULE_H
 
+#include "collectives/schedule/algorithms.h"
 #include "core/base.h"
 
 /* The numbers travel on the wire. */
@@ -69,31 +71,25 @@ enum gy_collective {
     GY_COLLECTIVES
 };
 
-enum gy_algorithm {
-    GY_SHM_ONE_SHOT, /* regions: all ranks publish and reduce the whole vector */
-    GY_SHM_TWO_SHOT, /* regions: each rank reduces its slice of all vectors, then all collect */
-    GY_RING,
-    GY_HALVING_DOUBLING,
-    GY_BINARY_TREE,
-    GY_LINEAR,               /* direct messages with the root, four at a time; point to point */
-    GY_PAIRWISE,             /* all pairs, one partner after the other */
-    GY_CANONICAL,            /* recursive halving with growing distance: canonical order at full bandwidth */
-    GY_RECURSIVE_DOUBLING,   /* whole vectors, few messages; canonical order */
-    GY_BINOMIAL,             /* trees over runs of ranks: few messages to or from a root; canonical order */
-    GY_BRUCK,                /* all-gather, and all-to-all, in log N messages */
-    GY_DOUBLE_TREE,          /* two binary trees, half of the vector each, pipelined */
-    GY_HIERARCHICAL,         /* inside groups and between them, by slices: rings or chains between them */
-    GY_HIERARCHICAL_HALVING, /* the same, halving-doubling between them */
-    GY_HIERARCHICAL_TREE,    /* the same, double trees between them */
-    GY_ALGORITHMS
+#define GY_ALGORITHM_CONSTANT(constant, ...) constant,
+/* The rows of algorithms.h, numbered in their order. The numbers travel on the wire: gy_frame.algorithm. */
+enum gy_algorithm { GY_ALGORITHM_ROWS(GY_ALGORITHM_CONSTANT) GY_ALGORITHMS };
+
+/* What other parts of the library have to know of an algorithm. */
+enum gy_algorithm_flag {
+    GY_OVER_SHM = 1,          /* over shared memory: all ranks on one host */
+    GY_GROUPED = 2,           /* hierarchical: reads shape.groups, needs GYRE_HIERARCHY other than off */
+    GY_KEEPS_ORDER = 4,       /* combines in canonical order; over shared memory also in rank order, as the call asks */
+    GY_SHARES_WIRES = 8,      /* over links: ranks send to several peers, or receive from several, at once */
+    GY_SCRATCH_IS_OUTPUT = 16 /* of two ranks: the one scratch slot may be the output, where that is not the input */
 };
 
 enum gy_space {
     GY_INPUT,
     GY_OUTPUT,
-    GY_SCRATCH, /* private, `scratch_slots` slots of the widest scratch range; a range names its slot */
-    GY_WINDOW,  /* the shared region: `publish` half; slot = iteration of the region, ring of GY_REGION_SLOTS */
-    GY_RESULT,  /* the shared region: `result` half */
+    GY_SCRATCH,   /* private, `scratch_slots` slots of the widest scratch range; a range names its slot */
+    GY_PUBLISHED, /* the shared region: half of what PUBLISH writes; slot = iteration, ring of GY_REGION_SLOTS */
+    GY_RESULT,    /* the shared region: half of results */
 };
 
 enum gy_step_kind {
@@ -108,13 +104,13 @@ enum gy_step_kind {
     GY_UNPACK, /* the blocks of runs in dst = src */
     /* Fused leaves on regions. Per iteration, tile t of slices (slice = block; blocks is 1 or the world size). Width 0:
      * nothing but the count. */
-    GY_PUBLISH, /* region[slot] = tile t of src. Width 1: of slice lo, at the start of the slot. Width blocks > 1:
-                 * of every slice b but mine, side by
-                 * side: at element (b < rank ? b : b − 1) * tile of the slot */
-    GY_GATHER,  /* dst = reduction in rank order over all ranks' published tile t of slice lo (own part from src), from
-                 * left to right, or in the canonical tree (reduction_order.h) where the call asks for it;
-                 * also to the start of result[slot] when `keep`, or only there when dst is GY_RESULT */
-    GY_COLLECT, /* dst = tile t of slices, from the start of src[slot] (GY_RESULT or GY_WINDOW) of their ranks. peer
+    GY_PUBLISH, /* published[slot] = tile t of src. Width 1: of slice lo, at the start of the slot. Width blocks > 1:
+                 * of every slice b but mine, side by side: at element (b < rank ? b : b − 1) * tile of the slot */
+    GY_REDUCE_PUBLISHED, /* dst = reduction in rank order over all ranks' published tile t of slice lo (own part from
+                          * src), from left to right, or in the canonical tree (reduction_order.h) where the call asks
+                          * for it; also to the start of result[slot] when `keep`, or only there when dst is GY_RESULT
+                          */
+    GY_COLLECT, /* dst = tile t of slices, from the start of src[slot] (GY_RESULT or GY_PUBLISHED) of their ranks. peer
                  * −1: of every slice b but mine, from rank b; peer >= 0: of slice lo, from that rank */
     GY_EXCHANGE, /* dst = tile t of my slice of what others published. peer −1: block b of dst from every rank b but me;
                   * peer >= 0: block lo of dst from that rank */
@@ -143,9 +139,26 @@ struct gy_runs {
     int32_t slot;            /* where that side is GY_SCRATCH */
 };
 
+/* Which fields a kind reads; the others stay as gy_builder_step has set them. All kinds read rounds, range and
+ * needs. slot0 and slot_stride are read where an operand is GY_SCRATCH.
+ *
+ *   kind               peer            src           src2  dst           others
+ *   SEND               receiver        x
+ *   RECV               sender                              x
+ *   RECV_REDUCE        sender          x                   x             flip
+ *   COPY                               x                   x
+ *   REDUCE                             x             x     x
+ *   PACK, UNPACK                       x                   x             runs; slot0: of the range's side
+ *   PUBLISH                            x                   GY_PUBLISHED
+ *   REDUCE_PUBLISHED                   x                   x             keep
+ *   COLLECT            −1 or a source  x                   x
+ *   EXCHANGE           −1 or a source  GY_PUBLISHED        x
+ *
+ * Messages need a peer, and no step with blocks writes to GY_INPUT. So a step in which nothing has been filled in is
+ * not well formed, and the checker refuses it. */
 struct gy_step {
     enum gy_step_kind kind;
-    int32_t peer;          /* SEND, RECV*: fixed for the whole loop; COLLECT: see there; else −1 */
+    int32_t peer;          /* the same in all rounds; −1: none */
     int32_t rounds;        /* >= 1 */
     struct gy_range range; /* the same elements in every operand */
     enum gy_space src, src2, dst;
@@ -156,7 +169,7 @@ struct gy_step {
 };
 
 struct gy_lane {
-    uint16_t channel;     /* SEND/RECV lanes: matches the peer's lane with the same channel; all its steps send, or all
+    uint16_t tag;         /* SEND/RECV lanes: matches the peer's lane with the same tag; all its steps send, or all
                            * receive, or none communicates */
     int16_t region_lane;  /* >= 0: its iteration counter is shared in the region's lane[region_lane]; −1: private */
     int32_t first, count; /* steps [first, first+count) */
@@ -192,6 +205,8 @@ struct gy_schedule {
 /* gy_schedule_build returns the schedule for a shape; NULL if out of memory. `gy_schedule_exists` is true if the
  * algorithm serves the collective and size. Both are pure. */
 bool gy_schedule_exists(enum gy_collective collective, enum gy_algorithm algorithm, int size);
+/* True if the algorithm serves the form of the collective that has a count for every rank. */
+bool gy_algorithm_takes_counts(enum gy_collective collective, enum gy_algorithm algorithm);
 struct gy_schedule *gy_schedule_build(const struct gy_schedule_shape *shape);
 void gy_schedule_free(struct gy_schedule *schedule);
 void gy_schedule_print(const struct gy_schedule *schedule, gyre_print_func print, void *user);
@@ -204,9 +219,22 @@ bool gy_algorithm_find(const char *name, enum gy_algorithm *algorithm_p);
 #define GY_VARYING 0x80u                      /* in a shape's collective: counts differ from rank to rank */
 #define GY_POINT_TO_POINT (UINT64_C(1) << 63) /* in a sequence number: of messages from one rank to another */
 
+/* True if the algorithm has the flag. */
+static inline bool gy_algorithm_has(enum gy_algorithm algorithm, enum gy_algorithm_flag flag)
+{
+#define GY_ALGORITHM_FLAGS(constant, name, builder, serves, counts, flags) flags,
+    static const uint8_t flags[GY_ALGORITHMS] = {GY_ALGORITHM_ROWS(GY_ALGORITHM_FLAGS)};
+    return (unsigned)algorithm < GY_ALGORITHMS && (flags[algorithm] & flag) != 0;
+}
+
 static inline bool gy_is_hierarchical(enum gy_algorithm algorithm)
 {
-    return algorithm == GY_HIERARCHICAL || algorithm == GY_HIERARCHICAL_HALVING || algorithm == GY_HIERARCHICAL_TREE;
+    return gy_algorithm_has(algorithm, GY_GROUPED);
+}
+
+static inline bool gy_is_over_shm(enum gy_algorithm algorithm)
+{
+    return gy_algorithm_has(algorithm, GY_OVER_SHM);
 }
 
 static inline bool gy_is_point_to_point(unsigned collective)

@@ -1,21 +1,21 @@
-/* Two shots through regions: rank i reduces slice i of all vectors, then all ranks collect. Blocks are slices, one
+/* Two shots over shared memory: rank i reduces slice i of all vectors, then all ranks collect. Blocks are slices, one
  * per rank; iteration t handles tile t of every slice.
  *
- *   all_reduce       publish (region lane 0): input, every slice but mine -> region[slot], side by side
- *                    gather  (region lane 1): the own slice of all ranks' region[slot] and my input -> output and
+ *   all_reduce       publish (region lane 0): input, every slice but mine -> published[slot], side by side
+ *                    reduce  (region lane 1): the own slice of all ranks' published[slot] and my input -> output and
  *                            result[slot]
  *                    collect (region lane 2): the other slices from the other ranks' result[slot] -> output
- *   reduce_scatter   publish and gather
- *   reduce           like all_reduce, but what is gathered goes to result[slot] alone, and only the root collects
- *   all_gather       publish my block, collect the others from region[slot]; a lane of its own copies my block
+ *   reduce_scatter   publish and reduce
+ *   reduce           like all_reduce, but the reduction goes to result[slot] alone, and only the root collects
+ *   all_gather       publish my block, collect the others from published[slot]; a lane of its own copies my block
  *   gather           likewise, and only the root collects
- *   all_to_all       publish every block but mine, side by side; exchange: from every other rank's region[slot] the
+ *   all_to_all       publish every block but mine, side by side; exchange: from every other rank's published[slot] the
  *                    block that is for me
  *   scatter          only the root publishes; each other rank copies its block
  *
  * Invariants: a slot of either half is rewritten only after its readers of GY_REGION_SLOTS iterations ago have
  * finished on all other ranks. In place, collecting a tile overwrites published data whose owner has already reduced
- * it. The own slice is never published, only gathered. */
+ * it. The own slice is never published, only reduced. */
 #include "collectives/schedule/builder.h"
 #include "transport/shm/segment.h"
 
@@ -33,43 +33,44 @@ static struct gy_step *add_lane(struct gy_builder *builder, int region_lane, enu
 
 static void reduce_slice(struct gy_builder *builder, const struct gy_schedule_shape *shape, bool spread)
 {
-    enum { PUBLISH_LANE, GATHER_LANE, COLLECT_LANE };
-    struct gy_step *publish = add_lane(builder, 0, GY_PUBLISH, 0, shape->size, GY_INPUT, GY_WINDOW);
-    gy_step_need(publish, GATHER_LANE, GY_REGION_SLOTS, true, false);
-    struct gy_step *gather = add_lane(builder, 1, GY_GATHER, shape->rank, 1, GY_INPUT, GY_OUTPUT);
-    gy_step_need(gather, PUBLISH_LANE, 0, true, false);
+    enum { PUBLISH_LANE, REDUCE_LANE, COLLECT_LANE };
+    struct gy_step *publish = add_lane(builder, 0, GY_PUBLISH, 0, shape->size, GY_INPUT, GY_PUBLISHED);
+    gy_step_need(publish, REDUCE_LANE, GY_REGION_SLOTS, GY_NEED_EVERYONE);
+    struct gy_step *reduce = add_lane(builder, 1, GY_REDUCE_PUBLISHED, shape->rank, 1, GY_INPUT, GY_OUTPUT);
+    gy_step_need(reduce, PUBLISH_LANE, 0, GY_NEED_EVERYONE);
     if (!spread)
         return;
-    gy_step_need(gather, COLLECT_LANE, GY_REGION_SLOTS, true, false);
-    gather->keep = true;
+    gy_step_need(reduce, COLLECT_LANE, GY_REGION_SLOTS, GY_NEED_EVERYONE);
+    reduce->keep = true;
     struct gy_step *collect = add_lane(builder, 2, GY_COLLECT, 0, shape->size, GY_RESULT, GY_OUTPUT);
-    gy_step_need(collect, GATHER_LANE, 0, true, false);
+    gy_step_need(collect, REDUCE_LANE, 0, GY_NEED_EVERYONE);
 }
 
 static void all_gather(struct gy_builder *builder, const struct gy_schedule_shape *shape)
 {
     enum { PUBLISH_LANE, COLLECT_LANE };
-    struct gy_step *publish = add_lane(builder, 0, GY_PUBLISH, shape->rank, 1, GY_INPUT, GY_WINDOW);
-    gy_step_need(publish, COLLECT_LANE, GY_REGION_SLOTS, true, false);
-    struct gy_step *collect = add_lane(builder, 2, GY_COLLECT, 0, shape->size, GY_WINDOW, GY_OUTPUT);
-    gy_step_need(collect, PUBLISH_LANE, 0, true, false);
+    struct gy_step *publish = add_lane(builder, 0, GY_PUBLISH, shape->rank, 1, GY_INPUT, GY_PUBLISHED);
+    gy_step_need(publish, COLLECT_LANE, GY_REGION_SLOTS, GY_NEED_EVERYONE);
+    struct gy_step *collect = add_lane(builder, 2, GY_COLLECT, 0, shape->size, GY_PUBLISHED, GY_OUTPUT);
+    gy_step_need(collect, PUBLISH_LANE, 0, GY_NEED_EVERYONE);
     add_lane(builder, -1, GY_COPY, shape->rank, 1, GY_INPUT, GY_OUTPUT);
 }
 
 static void reduce_to_root(struct gy_builder *builder, const struct gy_schedule_shape *shape)
 {
-    enum { PUBLISH_LANE, GATHER_LANE, COLLECT_LANE };
+    enum { PUBLISH_LANE, REDUCE_LANE, COLLECT_LANE };
     bool root = shape->rank == shape->root;
-    struct gy_step *publish = add_lane(builder, 0, GY_PUBLISH, 0, shape->size, GY_INPUT, GY_WINDOW);
-    gy_step_need(publish, GATHER_LANE, GY_REGION_SLOTS, true, false);
-    struct gy_step *gather = add_lane(builder, 1, GY_GATHER, shape->rank, 1, GY_INPUT, root ? GY_OUTPUT : GY_RESULT);
-    gy_step_need(gather, PUBLISH_LANE, 0, true, false);
+    struct gy_step *publish = add_lane(builder, 0, GY_PUBLISH, 0, shape->size, GY_INPUT, GY_PUBLISHED);
+    gy_step_need(publish, REDUCE_LANE, GY_REGION_SLOTS, GY_NEED_EVERYONE);
+    struct gy_step *reduce = add_lane(builder, 1, GY_REDUCE_PUBLISHED, shape->rank, 1, GY_INPUT,
+                                      root ? GY_OUTPUT : GY_RESULT);
+    gy_step_need(reduce, PUBLISH_LANE, 0, GY_NEED_EVERYONE);
     if (!root)
-        gy_step_need(gather, COLLECT_LANE, GY_REGION_SLOTS, true, false);
+        gy_step_need(reduce, COLLECT_LANE, GY_REGION_SLOTS, GY_NEED_EVERYONE);
     struct gy_step *collect = add_lane(builder, 2, GY_COLLECT, 0, root ? shape->size : 0, GY_RESULT, GY_OUTPUT);
     if (root) { /* its counter then says that this iteration has no reader left, itself included */
-        gy_step_need(collect, GATHER_LANE, 0, true, false);
-        gy_step_need(collect, GATHER_LANE, 0, false, false);
+        gy_step_need(collect, REDUCE_LANE, 0, GY_NEED_EVERYONE);
+        gy_step_need(collect, REDUCE_LANE, 0, GY_NEED_TILE);
     }
 }
 
@@ -82,12 +83,12 @@ static void gather(struct gy_builder *builder, const struct gy_schedule_shape *s
 {
     enum { PUBLISH_LANE, COLLECT_LANE };
     bool root = shape->rank == shape->root;
-    struct gy_step *publish = add_lane(builder, 0, GY_PUBLISH, shape->rank, root ? 0 : 1, GY_INPUT, GY_WINDOW);
+    struct gy_step *publish = add_lane(builder, 0, GY_PUBLISH, shape->rank, root ? 0 : 1, GY_INPUT, GY_PUBLISHED);
     if (!root)
-        gy_step_need(publish, COLLECT_LANE, GY_REGION_SLOTS, true, false);
-    struct gy_step *collect = add_lane(builder, 2, GY_COLLECT, 0, root ? shape->size : 0, GY_WINDOW, GY_OUTPUT);
+        gy_step_need(publish, COLLECT_LANE, GY_REGION_SLOTS, GY_NEED_EVERYONE);
+    struct gy_step *collect = add_lane(builder, 2, GY_COLLECT, 0, root ? shape->size : 0, GY_PUBLISHED, GY_OUTPUT);
     if (root) {
-        gy_step_need(collect, PUBLISH_LANE, 0, true, false);
+        gy_step_need(collect, PUBLISH_LANE, 0, GY_NEED_EVERYONE);
         copy_own(builder, shape);
     }
 }
@@ -96,13 +97,13 @@ static void scatter(struct gy_builder *builder, const struct gy_schedule_shape *
 {
     enum { PUBLISH_LANE, EXCHANGE_LANE };
     bool root = shape->rank == shape->root;
-    struct gy_step *publish = add_lane(builder, 0, GY_PUBLISH, 0, root ? shape->size : 0, GY_INPUT, GY_WINDOW);
+    struct gy_step *publish = add_lane(builder, 0, GY_PUBLISH, 0, root ? shape->size : 0, GY_INPUT, GY_PUBLISHED);
     if (root)
-        gy_step_need(publish, EXCHANGE_LANE, GY_REGION_SLOTS, true, false);
-    struct gy_step *exchange = add_lane(builder, 2, GY_EXCHANGE, shape->rank, root ? 0 : 1, GY_WINDOW, GY_OUTPUT);
+        gy_step_need(publish, EXCHANGE_LANE, GY_REGION_SLOTS, GY_NEED_EVERYONE);
+    struct gy_step *exchange = add_lane(builder, 2, GY_EXCHANGE, shape->rank, root ? 0 : 1, GY_PUBLISHED, GY_OUTPUT);
     if (!root) {
         exchange->peer = shape->root;
-        gy_step_need(exchange, PUBLISH_LANE, 0, true, false);
+        gy_step_need(exchange, PUBLISH_LANE, 0, GY_NEED_EVERYONE);
     } else {
         copy_own(builder, shape);
     }
@@ -113,11 +114,11 @@ static void scatter(struct gy_builder *builder, const struct gy_schedule_shape *
 static void all_to_all(struct gy_builder *builder, const struct gy_schedule_shape *shape)
 {
     enum { PUBLISH_LANE, EXCHANGE_LANE };
-    struct gy_step *publish = add_lane(builder, 0, GY_PUBLISH, 0, shape->size, GY_INPUT, GY_WINDOW);
-    gy_step_need(publish, EXCHANGE_LANE, GY_REGION_SLOTS, true, false);
-    struct gy_step *exchange = add_lane(builder, 2, GY_EXCHANGE, 0, shape->size, GY_WINDOW, GY_OUTPUT);
-    gy_step_need(exchange, PUBLISH_LANE, 0, true, false);
-    gy_step_need(exchange, PUBLISH_LANE, 0, false, false);
+    struct gy_step *publish = add_lane(builder, 0, GY_PUBLISH, 0, shape->size, GY_INPUT, GY_PUBLISHED);
+    gy_step_need(publish, EXCHANGE_LANE, GY_REGION_SLOTS, GY_NEED_EVERYONE);
+    struct gy_step *exchange = add_lane(builder, 2, GY_EXCHANGE, 0, shape->size, GY_PUBLISHED, GY_OUTPUT);
+    gy_step_need(exchange, PUBLISH_LANE, 0, GY_NEED_EVERYONE);
+    gy_step_need(exchange, PUBLISH_LANE, 0, GY_NEED_TILE);
     copy_own(builder, shape);
 }
 

@@ -136,7 +136,7 @@ static struct lanes {
         if (step->kind != kind)
             continue;
         lanes.all++;
-        if (schedule->shape.algorithm == GY_DOUBLE_TREE && schedule->lane[l].channel >= 4)
+        if (schedule->shape.algorithm == GY_DOUBLE_TREE && schedule->lane[l].tag >= 4)
             continue;
         lanes.peer = step->peer;
         lanes.first++;
@@ -237,8 +237,9 @@ static struct share heaviest(const struct gy_cost_case *it)
     return most;
 }
 
-/* Time through one host's regions: copies and reductions of the rank's thread, and one wait for all ranks per step. */
-static double through_regions(const struct gy_cost_case *it)
+/* Time over shared memory of one host: copies and reductions of the rank's thread, and one wait for all ranks per
+ * step. */
+static double through_shm(const struct gy_cost_case *it)
 {
     struct gy_schedule_shape shape = {.collective = it->collective, .algorithm = it->algorithm, .size = it->ranks};
     struct gy_schedule *schedule = gy_schedule_build(&shape);
@@ -247,7 +248,7 @@ static double through_regions(const struct gy_cost_case *it)
     for (int s = 0; schedule && s < schedule->steps; s++) {
         const struct gy_step *step = &schedule->step[s];
         double bytes = bytes_of(it) * step->range.width / schedule->blocks;
-        bool reduces = step->kind == GY_GATHER;
+        bool reduces = step->kind == GY_REDUCE_PUBLISHED;
         time += c->local_latency + (reduces ? bytes * (it->ranks - 1) / c->reduce : bytes / c->copy);
     }
     gy_schedule_free(schedule);
@@ -360,8 +361,8 @@ double gy_cost(const struct gy_cost_case *it)
     struct gy_cost_case alone = *it;
     if (it->ranks == 1)
         return bytes_of(it) / it->cluster->copy;
-    if (it->algorithm == GY_SHM_ONE_SHOT || it->algorithm == GY_SHM_TWO_SHOT)
-        return through_regions(it);
+    if (gy_is_over_shm(it->algorithm))
+        return through_shm(it);
     if (gy_is_hierarchical(it->algorithm))
         return hierarchical(it);
     if (it->ranks_per_host < it->ranks)

@@ -81,7 +81,7 @@ gyre_status gy_select_check(const char *setting, struct gy_error *error)
     return forced(setting, GY_BARRIER, &algorithm, error);
 }
 
-/* Over regions; bytes of a call's count. */
+/* Over shared memory; bytes of a call's count. */
 enum { ALONE_CORES = 2, ALONE_VECTOR = 128 * 1024 };
 
 /* Over links. */
@@ -119,8 +119,8 @@ static bool root_reduces(size_t bytes, int size, const struct gy_grouping *group
     return size == 2 || (grouping->oversubscribed && (grouping->cores <= ALONE_CORES || bytes <= ALONE_VECTOR));
 }
 
-static enum gy_algorithm choose_regions(enum gy_collective collective, size_t bytes, int size,
-                                        const struct gy_grouping *grouping)
+static enum gy_algorithm choose_shm(enum gy_collective collective, size_t bytes, int size,
+                                    const struct gy_grouping *grouping)
 {
     if (collective == GY_BARRIER)
         return GY_SHM_ONE_SHOT;
@@ -320,18 +320,6 @@ static enum gy_algorithm choose_pair(const struct gyre_comm *comm, enum gy_colle
     }
 }
 
-/* True for algorithms that serve the v-forms. Blocks with displacements are sent one by one; those of reduce_scatter
- * are contiguous. In all_to_all no rank knows the longest block, which regions need. */
-bool gy_algorithm_takes_counts(enum gy_collective collective, enum gy_algorithm algorithm)
-{
-    if (collective == GY_ALL_TO_ALL)
-        return algorithm == GY_PAIRWISE;
-    if (collective == GY_REDUCE_SCATTER && (algorithm == GY_CANONICAL || algorithm == GY_HALVING_DOUBLING))
-        return true;
-    return algorithm == GY_SHM_TWO_SHOT || algorithm == GY_RING || algorithm == GY_LINEAR ||
-           algorithm == GY_HIERARCHICAL;
-}
-
 static bool reduces(enum gy_collective collective)
 {
     return collective == GY_ALL_REDUCE || collective == GY_REDUCE_SCATTER || collective == GY_REDUCE_TO;
@@ -341,8 +329,7 @@ bool gy_algorithm_keeps(enum gy_collective collective, enum gy_algorithm algorit
 {
     if (!reduces(collective) || order == GY_ORDER_ANY)
         return true;
-    return algorithm == GY_SHM_ONE_SHOT || algorithm == GY_SHM_TWO_SHOT || algorithm == GY_CANONICAL ||
-           algorithm == GY_RECURSIVE_DOUBLING || algorithm == GY_BINOMIAL;
+    return gy_algorithm_has(algorithm, GY_KEEPS_ORDER);
 }
 
 static bool usable(const struct gyre_comm *comm, enum gy_collective collective, bool varying,
@@ -351,10 +338,9 @@ static bool usable(const struct gyre_comm *comm, enum gy_collective collective, 
     if ((varying && !gy_algorithm_takes_counts(collective, algorithm)) ||
         !gy_algorithm_keeps(collective, algorithm, order))
         return false;
-    bool shm = algorithm == GY_SHM_ONE_SHOT || algorithm == GY_SHM_TWO_SHOT;
     if (gy_is_hierarchical(algorithm) && !comm->grouping.of)
         return false;
-    return gy_schedule_exists(collective, algorithm, comm->size) && (!shm || comm->region >= 0);
+    return gy_schedule_exists(collective, algorithm, comm->size) && (!gy_is_over_shm(algorithm) || comm->region >= 0);
 }
 
 static const char *const orders[] = {[GY_ORDER_ANY] = "",
@@ -369,14 +355,13 @@ static gyre_status fail_forced(const struct gyre_comm *comm, enum gy_collective 
     for (int a = 0; a < GY_ALGORITHMS; a++)
         if (usable(comm, collective, varying, order, (enum gy_algorithm)a))
             add_name(&names, (enum gy_algorithm)a);
-    bool direct = choice == GY_SHM_ONE_SHOT || choice == GY_SHM_TWO_SHOT;
     return gy_error_set(error, GYRE_UNSUPPORTED, -1,
                         "GYRE_ALGORITHM forces %s:%s, which does not exist for %d ranks%s%s%s; there is %s",
                         gy_collective_name(collective), gy_algorithm_name(choice), comm->size,
                         varying && !gy_algorithm_takes_counts(collective, choice) ? " with counts of their own" : "",
                         gy_algorithm_keeps(collective, choice, order) ? "" : orders[order],
                         gy_is_hierarchical(choice) && !comm->grouping.of ? " with GYRE_HIERARCHY=off"
-                        : direct && comm->region < 0
+                        : gy_is_over_shm(choice) && comm->region < 0
                             ? " without shared memory (ranks on several hosts, or shm switched off)"
                             : "",
                         names.length ? names.text : "none");
@@ -399,7 +384,7 @@ static enum gy_algorithm choose_tuned(const struct gyre_comm *comm, enum gy_coll
         collective == GY_GATHER_TO || collective == GY_SCATTER_FROM)
         bytes *= (size_t)comm->size;
     for (int a = 0; a < GY_ALGORITHMS; a++) {
-        bool shm = a == GY_SHM_ONE_SHOT || a == GY_SHM_TWO_SHOT;
+        bool shm = gy_is_over_shm((enum gy_algorithm)a);
         if (gy_is_hierarchical((enum gy_algorithm)a) && !gy_grouping_nested(&comm->grouping))
             continue;
         if (shm == (comm->region >= 0) && usable(comm, collective, false, GY_ORDER_ANY, (enum gy_algorithm)a))
@@ -429,11 +414,12 @@ static enum gy_algorithm choose(const struct gyre_comm *comm, enum gy_collective
         choice = choose_oversubscribed(collective, bytes, comm->size);
     if (choice != GY_ALGORITHMS)
         return choice;
-    return comm->region >= 0 ? choose_regions(collective, bytes, comm->size, &comm->grouping)
+    return comm->region >= 0 ? choose_shm(collective, bytes, comm->size, &comm->grouping)
                              : choose_links(collective, order, bytes, comm->size, comm->grouping.hosts);
 }
 
-/* Selection without a forced algorithm. */
+/* Selection without a forced algorithm. If the choice by thresholds does not serve the call, the first of `fallback`
+ * that does is taken. They serve every call of every collective, so a new algorithm need not be one of them. */
 static gyre_status select_usable(const struct gyre_comm *comm, enum gy_collective collective, bool varying,
                                  size_t bytes, enum gy_operand_order order, enum gy_algorithm *algorithm_p,
                                  struct gy_error *error)

@@ -5,8 +5,6 @@
 #include "collectives/comm/communicator.h"
 #include "collectives/schedule/reduction_order.h"
 
-/* True if the algorithm serves the form of the collective that has a count for every rank. */
-bool gy_algorithm_takes_counts(enum gy_collective collective, enum gy_algorithm algorithm);
 /* True if the user forces the algorithm of this collective. */
 bool gy_select_forces(const struct gyre_comm *comm, enum gy_collective collective);
 /* Returns success if `setting` is a valid value of GYRE_ALGORITHM. */
@@ -16,8 +14,8 @@ gyre_status gy_select(const struct gyre_comm *comm, enum gy_collective collectiv
 /* Selects as if nothing were forced; an algorithm always exists. For a collective without a reduction. */
 gyre_status gy_select_unforced(const struct gyre_comm *comm, enum gy_collective collective, size_t bytes,
                                enum gy_algorithm *algorithm_p, struct gy_error *error);
-/* True if the algorithm combines in that order; always true without a reduction. Regions combine in either, as the
- * call asks. */
+/* True if the algorithm combines in that order; always true without a reduction. Over shared memory it combines in
+ * either, as the call asks. */
 bool gy_algorithm_keeps(enum gy_collective collective, enum gy_algorithm algorithm, enum gy_operand_order order);
 /* gy_select for a call whose operation asks for at least `order`. */
 gyre_status gy_select_ordered(const struct gyre_comm *comm, enum gy_collective collective, bool varying, size_t bytes,

@@ -32,7 +32,8 @@ void gy_block_pull_begin(struct gyre_request *r)
 
 bool gy_block_pull_reads(const struct gy_step *step)
 {
-    return step->range.width > 0 && (step->kind == GY_EXCHANGE || (step->kind == GY_COLLECT && step->src == GY_WINDOW));
+    return step->range.width > 0 &&
+           (step->kind == GY_EXCHANGE || (step->kind == GY_COLLECT && step->src == GY_PUBLISHED));
 }
 
 bool gy_block_pull_has(const struct gyre_request *r, int rank)

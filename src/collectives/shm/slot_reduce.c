@@ -150,7 +150,7 @@ static bool gather_all(struct gyre_request *r, const struct gy_step *step, int l
     return true;
 }
 
-bool gy_slot_gather(struct gyre_request *r, const struct gy_step *step, int l, uint64_t iteration)
+bool gy_slot_reduce(struct gyre_request *r, const struct gy_step *step, int l, uint64_t iteration)
 {
     if (gy_mapped_takes_all(r))
         return gather_all(r, step, l);
@@ -167,7 +167,7 @@ bool gy_slot_gather(struct gyre_request *r, const struct gy_step *step, int l, u
     return true;
 }
 
-bool gy_slot_gather_whole(struct gyre_request *r, int l)
+bool gy_slot_reduce_whole(struct gyre_request *r, int l)
 {
     const struct gy_step *step = &r->schedule->step[r->schedule->lane[l].first];
     struct operands it; /* filled up to the number of ranks */

@@ -13,6 +13,6 @@ const unsigned char *gy_slot_published(const struct gyre_request *request, int p
 /* True if this rank write-prefetches the slots that the step reads; false for slots that other ranks read, too. */
 bool gy_slot_claims(const struct gyre_request *request, const struct gy_step *step);
 /* In slot_reduce.c: reduces or copies one tile to its destination. Returns false if its source has been withdrawn. */
-bool gy_slot_gather(struct gyre_request *request, const struct gy_step *step, int lane, uint64_t iteration);
+bool gy_slot_reduce(struct gyre_request *request, const struct gy_step *step, int lane, uint64_t iteration);
 
 #endif

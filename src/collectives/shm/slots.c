@@ -1,7 +1,7 @@
 /* The steps over shared regions.
  *
  *   rank i:  publish  region[i][slot] = my tile            counter 0 of i ──▶ all ranks
- *            gather   dst = reduce over region[*][slot]    counter 1 of i ──▶ all ranks: slot is free; result is there
+ *            reduce   dst = reduce over region[*][slot]    counter 1 of i ──▶ all ranks: slot is free; result is there
  *            collect  dst = result[*][slot]                counter 2 of i ──▶ all ranks: result slot may be reused
  *
  * Counters have one writer, only grow, and count iterations through the life of the communicator: a slot is (counter
@@ -227,11 +227,11 @@ static struct moved shown_to(const struct gyre_request *r, const struct gy_step 
 {
     struct gy_piece piece = gy_layout_piece(&r->in, b, 1, r->tile, r->lane[l].tile);
     size_t place = step->range.width == 1 ? 0 : (size_t)(b < r->comm->rank ? b : b - 1) * r->tile * r->element;
-    return (struct moved){.to = gy_slot_of(r->comm, r->comm->rank, GY_WINDOW, r->region_base + r->lane[l].iteration) +
-                                place,
-                          .from = gy_operand_at(r, step->src, b, piece.start),
-                          .bytes = piece.count * r->element,
-                          .nontemporal = is_nontemporal(r, step, b)};
+    return (struct moved){
+        .to = gy_slot_of(r->comm, r->comm->rank, GY_PUBLISHED, r->region_base + r->lane[l].iteration) + place,
+        .from = gy_operand_at(r, step->src, b, piece.start),
+        .bytes = piece.count * r->element,
+        .nontemporal = is_nontemporal(r, step, b)};
 }
 
 /* The piece of this rank's own block for the output, which may differ in length. */
@@ -285,14 +285,14 @@ static void publish(struct gyre_request *r, const struct gy_step *step, int l)
 const unsigned char *gy_slot_published(const struct gyre_request *r, int p, int32_t b, uint64_t iteration)
 {
     size_t place = r->schedule->blocks == 1 ? 0 : (size_t)(b < p ? b : b - 1) * r->tile * r->element;
-    return gy_slot_of(r->comm, p, GY_WINDOW, iteration) + place;
+    return gy_slot_of(r->comm, p, GY_PUBLISHED, iteration) + place;
 }
 
 bool gy_slot_claims(const struct gyre_request *r, const struct gy_step *step)
 {
     enum gy_collective collective = r->schedule->shape.collective;
     bool alone = r->comm->size == 2 || step->kind == GY_EXCHANGE ||
-                 (step->kind == GY_GATHER && !r->schedule->one_shot) || collective == GY_REDUCE_TO ||
+                 (step->kind == GY_REDUCE_PUBLISHED && !r->schedule->one_shot) || collective == GY_REDUCE_TO ||
                  collective == GY_GATHER_TO;
     return r->claims && alone;
 }
@@ -319,7 +319,7 @@ bool gy_slot_idle(const struct gyre_request *r, const struct gy_step *step)
 {
     if (step->kind == GY_PUBLISH)
         return r->offer.input != 0 || r->offer.peer_input != 0;
-    return step->kind == GY_GATHER && !gy_mapped_keeps(r, step);
+    return step->kind == GY_REDUCE_PUBLISHED && !gy_mapped_keeps(r, step);
 }
 
 /* Copies a tile of slice b that rank `from` has gathered, or of its own block, into the output. */
@@ -329,8 +329,8 @@ static bool collect_from(struct gyre_request *r, const struct gy_step *step, int
     unsigned char *to = gy_operand_at(r, step->dst, b, piece->start);
     size_t bytes = piece->count * r->element, within = (piece->start - gy_layout_start(&r->in, b)) * r->element;
     const unsigned char *whole = step->src == GY_RESULT ? gy_mapped_output(r, from) : NULL;
-    const unsigned char *block = step->src == GY_WINDOW ? gy_mapped_input(r, from) : NULL;
-    uint64_t private_input = step->src == GY_WINDOW ? gy_mapped_peer_input(r, from) : 0;
+    const unsigned char *block = step->src == GY_PUBLISHED ? gy_mapped_input(r, from) : NULL;
+    uint64_t private_input = step->src == GY_PUBLISHED ? gy_mapped_peer_input(r, from) : 0;
     if (private_input)
         return gy_mapped_fetch(r, from, private_input, within, bytes, to);
     if (whole || block)
@@ -441,7 +441,7 @@ bool gy_slot_step(struct gyre_request *r, int l)
     bool moved = true;
     switch (step->kind) {
     case GY_PUBLISH: publish(r, step, l); break;
-    case GY_GATHER: moved = gy_slot_gather(r, step, l, iteration); break;
+    case GY_REDUCE_PUBLISHED: moved = gy_slot_reduce(r, step, l, iteration); break;
     case GY_COLLECT: moved = collect(r, step, l, iteration); break;
     default: moved = exchange(r, step, l, shows = left_to_show(r));
     }

@@ -18,7 +18,7 @@ bool gy_slot_follows(const struct gyre_request *request, const struct gy_step *s
 bool gy_slot_step(struct gyre_request *request, int lane);
 /* Runs all that a lane of the schedule gathers at once: no rank whose operand it reads has used slots. Returns false
  * likewise. */
-bool gy_slot_gather_whole(struct gyre_request *request, int lane);
+bool gy_slot_reduce_whole(struct gyre_request *request, int lane);
 /* Returns true if all lanes have finished here; false while peers still read what this rank exposed. */
 bool gy_slot_end(struct gyre_request *request);
 /* The value of a rank's counters at the end of the operation, which has begun here. */

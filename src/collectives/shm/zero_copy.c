@@ -281,11 +281,11 @@ bool gy_mapped_takes_all(const struct gyre_request *r)
     return all;
 }
 
-bool gy_mapped_keeps(const struct gyre_request *r, const struct gy_step *gather)
+bool gy_mapped_keeps(const struct gyre_request *r, const struct gy_step *reduce)
 {
-    if (gather->dst == GY_RESULT)
+    if (reduce->dst == GY_RESULT)
         return true;
-    if (!gather->keep || r->offer.output || gy_mapped_takes_all(r))
+    if (!reduce->keep || r->offer.output || gy_mapped_takes_all(r))
         return false;
     for (int p = 0; p < r->comm->size; p++)
         if (p != r->comm->rank && !gy_mapped_output(r, p))

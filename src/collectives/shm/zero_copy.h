@@ -57,7 +57,7 @@ uint64_t gy_mapped_peer_input(const struct gyre_request *request, int rank);
  * withdrawn, or cannot be read, which has been reported, or if the rank is gone. */
 bool gy_mapped_fetch(struct gyre_request *request, int rank, uint64_t address, size_t place, size_t bytes, void *to);
 /* True if this rank writes its result slots. Call once the entries of all ranks have been seen. */
-bool gy_mapped_keeps(const struct gyre_request *request, const struct gy_step *gather);
+bool gy_mapped_keeps(const struct gyre_request *request, const struct gy_step *reduce);
 /* True if every rank of an all_reduce reads all of all inputs through the kernel and needs no peer's result. Call
  * once the entries of all ranks have been seen; the same on every rank. */
 bool gy_mapped_takes_all(const struct gyre_request *request);
