@@ -34,7 +34,7 @@ def exact(ranks_list, program):
     jobs = []
     for ranks in ranks_list:
         run = [program("gyre-run"), "-l", "-n", str(ranks)]
-        for transport, reach in (("shm", "windows"), ("tcp", "links")):
+        for transport, reach in (("shm", "shm"), ("tcp", "links")):
             where = {"GYRE_TRANSPORT": transport}
             jobs.append(Job(f"sweep.{transport}.{ranks}", ranks, [*run, program("sweep_test"), reach], EXACT_SECONDS, where))
             jobs.append(Job(f"thresholds.{transport}.{ranks}", ranks, [*run, program("thresholds_test"), str(4 << 20)], EXACT_SECONDS,

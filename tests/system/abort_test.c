@@ -168,7 +168,7 @@ static void run_rank(int rank)
     pthread_t thread, dozer;
     bool hits = is("everyone") || rank == victim;
     alarm(70);
-    if (number / 2 % 2) /* over links, also where there are windows */
+    if (number / 2 % 2) /* over links, also where there is shared memory */
         setenv("GYRE_ALGORITHM", "all_reduce:ring,all_gather:ring,reduce_scatter:ring", 1);
     for (int k = 0; k < FLIGHT; k++) {
         in[k] = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

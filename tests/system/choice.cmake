@@ -1,8 +1,9 @@
-# What GYRE_ALGORITHM forces, and what is chosen without it: with and without windows, few ranks and enough for Bruck.
+# What GYRE_ALGORITHM forces, and what is chosen without it: with and without shared memory, few ranks and enough for
+# Bruck.
 add_executable(choice_test choice_test.c)
 target_include_directories(choice_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
 target_link_libraries(choice_test PRIVATE gyre_compile gyre)
-foreach(place shm=windows tcp=links)
+foreach(place shm=shm tcp=links)
   string(REPLACE "=" ";" pair ${place})
   list(GET pair 0 transport)
   list(GET pair 1 reach)

@@ -7,14 +7,14 @@
  *   choices   small blocks of all_to_all between many ranks over links travel by Bruck's algorithm, and arrive
  *   tiles     what goes from host to host and on is sent in tiles that are a small part of it
  *
- * Argument: "windows" or "links": can these ranks share memory? Or links of a kind: "hosts", every rank is one;
+ * Argument: "shm" or "links": can these ranks share memory? Or links of a kind: "hosts", every rank is one;
  * "groups", they are on two; "oversubscribed", on one core; "pair", two on one host; "part", the first four are on one
  * host, and two on others. */
 #include "support/rank.h"
 
 static gyre_comm *comm;
 static int rank, size;
-static bool windows;
+static bool shm;
 
 static void no_world(const char *setting, const char *phrase)
 {
@@ -67,7 +67,7 @@ static void test_calls(void)
     OK(comm, gyre_comm_set(comm, "order", "shape"));
     OK(comm, gyre_comm_set(comm, "algorithm", "all_reduce:direct_one_shot"));
     gyre_status status = gyre_all_reduce(comm, in, out, 3, GYRE_INT32, GYRE_SUM);
-    if (windows)
+    if (shm)
         OK(comm, status);
     else
         refused(status, "without shared memory", "recursive_doubling");
@@ -211,8 +211,8 @@ static void test_choices(void)
 {
     uint32_t in[64 * 64], out[64 * 64];
     CHECK(size <= 64);
-    expect_choice(256, windows ? "direct_two_shot" : size >= 16 ? "bruck" : "pairwise");
-    expect_choice(257, windows ? "direct_two_shot" : "pairwise");
+    expect_choice(256, shm ? "direct_two_shot" : size >= 16 ? "bruck" : "pairwise");
+    expect_choice(257, shm ? "direct_two_shot" : "pairwise");
     for (size_t count = 1; count <= 64; count += 21) {
         for (size_t i = 0; i < count * (size_t)size; i++)
             in[i] = (uint32_t)(rank << 20) + (uint32_t)i;
@@ -225,7 +225,7 @@ static void test_choices(void)
 
 int main(int argc, char **argv)
 {
-    windows = argc > 1 && strcmp(argv[1], "windows") == 0;
+    shm = argc > 1 && strcmp(argv[1], "shm") == 0;
     rank = atoi(getenv("RANK"));
     size = atoi(getenv("WORLD_SIZE"));
     if (size < 16)

@@ -184,7 +184,7 @@ int main(void)
     test_abort();
     test_fork();
     const char *transport = getenv("GYRE_TRANSPORT");
-    if (!transport || strcmp(transport, "shm") == 0) /* the direct algorithms need windows */
+    if (!transport || strcmp(transport, "shm") == 0) /* direct algorithms need shared memory */
         test_late("all_reduce:direct_two_shot");
     test_late("all_reduce:ring");
     test_late("all_reduce:halving_doubling");

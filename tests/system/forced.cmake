@@ -1,7 +1,7 @@
 # What the user forces is for the user's calls: gyre's own go on, and it can be taken back. Two ranks have short ways of
 # their own.
 add_executable(forced_test forced_test.c)
-target_include_directories(forced_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+target_include_directories(forced_test PRIVATE ${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR}/src)
 target_link_libraries(forced_test PRIVATE gyre_compile gyre)
 foreach(transport shm tcp)
   foreach(ranks 2 3)

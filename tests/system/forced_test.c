@@ -1,5 +1,5 @@
 /* One rank of the test that what is forced (GYRE_ALGORITHM, the attribute `algorithm`) is for the user's calls
- * alone. For every algorithm, whether these ranks can run it or not:
+ * alone. For every collective and every algorithm that serves it, whether these ranks can run it or not:
  *
  * - a call of that collective uses it, or is refused, before and after all that gyre does by calls of its own
  * - communicators and windows are made and destroyed, attributes set, joiners awaited, by the same operations with
@@ -7,28 +7,30 @@
  * - it can be taken back, by the communicator that a shrink makes of this one, too
  *
  * Argument "set": one after the other is set; "begun": the world has begun with one. */
+#include "collectives/schedule/schedule.h"
 #include "support/rank.h"
 
 #define TICKET 6 /* words: a call of the user's that looks like one of gyre's own */
 #define OPERATIONS 64
 #define LATE 5000 /* microseconds, each rank later than the one before */
 
-static const struct choice {
+struct choice {
     const char *collective, *algorithm;
-} choices[] = {{"all_gather", "bruck"},
-               {"all_gather", "direct_two_shot"},
-               {"all_gather", "ring"},
-               {"all_gather", "hierarchical"},
-               {"all_gather", "halving_doubling"},
-               {"barrier", "direct_one_shot"},
-               {"barrier", "binary_tree"},
-               {"barrier", "halving_doubling"},
-               {"barrier", "hierarchical"},
-               {"broadcast", "direct_one_shot"},
-               {"broadcast", "double_tree"},
-               {"broadcast", "hierarchical"},
-               {"broadcast", "ring"},
-               {"broadcast", "binomial"}};
+};
+
+static const char *const collectives[] = {[GY_ALL_REDUCE] = "all_reduce", [GY_REDUCE_SCATTER] = "reduce_scatter",
+                                          [GY_ALL_GATHER] = "all_gather", [GY_BROADCAST] = "broadcast",
+                                          [GY_BARRIER] = "barrier",       [GY_REDUCE_TO] = "reduce",
+                                          [GY_GATHER_TO] = "gather",      [GY_SCATTER_FROM] = "scatter",
+                                          [GY_ALL_TO_ALL] = "all_to_all"};
+static const struct algorithm {
+    const char *name;
+    unsigned serves; /* bits of collectives */
+} algorithms[] = {
+#define ROW(constant, name, builder, serves, counts, flags) {name, serves},
+    GY_ALGORITHM_ROWS(ROW)
+#undef ROW
+};
 
 /* What has been started, in that order. */
 struct trace {
@@ -64,12 +66,49 @@ static gyre_status gather(bool start)
     return status;
 }
 
+/* Word i of rank r's input is r + i. */
+static gyre_status move(enum gy_collective collective)
+{
+    int32_t in[16 * TICKET], out[16 * TICKET] = {0}, first = rank * TICKET;
+    int results = TICKET, ranks = size * (size - 1) / 2; /* the sum of their numbers */
+    gyre_status status;
+    for (int i = 0; i < size * TICKET; i++)
+        in[i] = rank + i;
+    switch (collective) {
+    case GY_ALL_REDUCE: status = gyre_all_reduce(comm, in, out, TICKET, GYRE_INT32, GYRE_SUM); break;
+    case GY_REDUCE_SCATTER: status = gyre_reduce_scatter(comm, in, out, TICKET, GYRE_INT32, GYRE_SUM); break;
+    case GY_REDUCE_TO: status = gyre_reduce(comm, in, out, TICKET, GYRE_INT32, GYRE_SUM, 0); break;
+    case GY_GATHER_TO: status = gyre_gather(comm, in, out, TICKET, GYRE_INT32, 0); break;
+    case GY_SCATTER_FROM: status = gyre_scatter(comm, in, out, TICKET, GYRE_INT32, 0); break;
+    default: status = gyre_all_to_all(comm, in, out, TICKET, GYRE_INT32);
+    }
+    if (collective == GY_GATHER_TO || collective == GY_ALL_TO_ALL)
+        results = size * TICKET;
+    if (status != GYRE_SUCCESS || (rank > 0 && (collective == GY_REDUCE_TO || collective == GY_GATHER_TO)))
+        return status;
+    for (int i = 0; i < results; i++) {
+        int word = i % TICKET, from = i / TICKET;
+        switch (collective) {
+        case GY_ALL_REDUCE:
+        case GY_REDUCE_TO: CHECK(out[i] == ranks + size * i); break;
+        case GY_REDUCE_SCATTER: CHECK(out[i] == ranks + size * (first + i)); break;
+        case GY_GATHER_TO: CHECK(out[i] == from + word); break;
+        case GY_SCATTER_FROM: CHECK(out[i] == first + word); break;
+        default: CHECK(out[i] == from + first + word);
+        }
+    }
+    return status;
+}
+
 static gyre_status call(const char *collective, bool start)
 {
     if (strcmp(collective, "all_gather") == 0)
         return gather(start);
     if (strcmp(collective, "barrier") == 0)
         return gyre_barrier(comm);
+    for (int c = 0; c < GY_SEND_TO; c++)
+        if (strcmp(collective, collectives[c]) == 0 && c != GY_BROADCAST)
+            return move((enum gy_collective)c);
     int32_t words[TICKET] = {rank ? 0 : 7};
     gyre_status status = gyre_broadcast(comm, words, words, TICKET, GYRE_INT32, 0);
     CHECK(status != GYRE_SUCCESS || words[0] == 7);
@@ -164,8 +203,10 @@ static void test_set(void)
     work();
     usual = seen;
     CHECK(usual.count > 10);
-    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
-        try(&choices[i]);
+    for (int c = 0; c < GY_SEND_TO; c++)
+        for (size_t a = 0; a < sizeof algorithms / sizeof *algorithms; a++)
+            if (algorithms[a].serves & GY_SERVES(c))
+                try(&(struct choice){collectives[c], algorithms[a].name});
     OK(comm, gyre_comm_set(comm, "algorithm", both));
     OK(comm, gyre_comm_shrink(comm, &next));
     OK(comm, gyre_comm_destroy(comm));

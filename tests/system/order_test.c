@@ -26,26 +26,15 @@
 static const struct algorithm {
     const char *name;
     enum gy_algorithm algorithm;
-    bool windows;
-    bool serves[GY_COLLECTIVES];
+    unsigned serves; /* bits of collectives */
 } algorithms[] = {
-    {"direct_one_shot", GY_SHM_ONE_SHOT, true, {[GY_ALL_REDUCE] = true, [GY_BROADCAST] = true}},
-    {"direct_two_shot", GY_SHM_TWO_SHOT, true, {true, true, true, false}},
-    {"ring", GY_RING, false, {true, true, true, true}},
-    {"halving_doubling", GY_HALVING_DOUBLING, false, {true, true, true, false}},
-    {"binary_tree", GY_BINARY_TREE, false, {[GY_ALL_REDUCE] = true, [GY_BROADCAST] = true}},
-    {"canonical", GY_CANONICAL, false, {true, true, false, false}},
-    {"recursive_doubling", GY_RECURSIVE_DOUBLING, false, {true, false, false, false}},
-    {"binomial", GY_BINOMIAL, false, {false, false, false, true}},
-    {"bruck", GY_BRUCK, false, {false, false, true, false}},
-    {"double_tree", GY_DOUBLE_TREE, false, {true, false, false, true}},
-    {"hierarchical", GY_HIERARCHICAL, false, {true, true, true, true}},
-    {"hierarchical_halving", GY_HIERARCHICAL_HALVING, false, {true, false, false, false}},
-    {"hierarchical_tree", GY_HIERARCHICAL_TREE, false, {true, false, false, true}},
+#define ROW(constant, name, builder, serves, counts, flags) {name, constant, serves},
+    GY_ALGORITHM_ROWS(ROW)
+#undef ROW
 };
 static const char *const collectives[] = {"all_reduce", "reduce_scatter", "all_gather", "broadcast"};
 enum { ALGORITHMS = sizeof algorithms / sizeof *algorithms, KINDS = sizeof collectives / sizeof *collectives };
-/* Of the whole vector. 48 bytes travel inside a flag's line; small tiles are of 4 KiB in windows and 8 KiB on links. */
+/* Of the whole vector. 48 bytes travel inside a flag's line; small tiles: 4 KiB in shared memory, 8 KiB on links. */
 static const size_t lengths[] = {1, 6, 7, 12, 13, 1025, 4099, LENGTH_MOST};
 static const gyre_dtype dtypes[] = {GYRE_FLOAT32, GYRE_FLOAT64, GYRE_INT32};
 static const gyre_op ops[] = {GYRE_SUM, GYRE_MIN, GYRE_MAX};
@@ -259,7 +248,7 @@ static void run_collective(enum gy_collective collective, const struct algorithm
                 struct call call = {.shape.collective = collective, .dtype = dtypes[d], .op = ops[o]};
                 call.seed = ++*seed;
                 plan_call(&call, lengths[l]);
-                if (forced && forced->serves[collective] && call.shape.algorithm != forced->algorithm)
+                if (forced && (forced->serves & GY_SERVES(collective)) && call.shape.algorithm != forced->algorithm)
                     rank_fail("%s was forced for %s, and not used", forced->name, collectives[collective]);
                 prepare(&call);
                 for (uint64_t run = 0; run < runs; run++)
@@ -272,7 +261,7 @@ static void run_world(const struct algorithm *forced, bool small_tiles, uint64_t
 {
     char setting[256] = "";
     for (int c = 0; forced && c < KINDS; c++) {
-        if (forced->serves[c])
+        if (forced->serves & GY_SERVES(c))
             snprintf(setting + strlen(setting), sizeof setting - strlen(setting), "%s%s:%s", *setting ? "," : "",
                      collectives[c], forced->name);
     }
@@ -346,9 +335,12 @@ int main(int argc, char **argv)
     for (int small_tiles = 0; small_tiles < 2; small_tiles++) {
         run_world(NULL, small_tiles, &seed);
         for (size_t a = 0; a < ALGORITHMS; a++) {
-            bool hierarchical = algorithms[a].algorithm >= GY_HIERARCHICAL;
-            if (hierarchical ? mixed || grouped : !grouped && (!algorithms[a].windows || strcmp(where, "shm") == 0))
-                run_world(&algorithms[a], small_tiles, &seed);
+            const struct algorithm *it = &algorithms[a];
+            bool tried = gy_is_hierarchical(it->algorithm)
+                             ? mixed || grouped
+                             : !grouped && (!gy_is_over_shm(it->algorithm) || strcmp(where, "shm") == 0);
+            if (tried && it->serves & (GY_SERVES(KINDS) - 1))
+                run_world(it, small_tiles, &seed);
         }
     }
     _exit(0);

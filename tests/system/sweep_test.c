@@ -2,30 +2,30 @@
  * (so worlds are also made and ended many times in one process); in each every dtype, op, placement, alignment and a
  * list of counts, with exact data and every bit of the result compared.
  *
- * Arguments: "windows" or "links": whether the transport in GYRE_TRANSPORT can do the direct algorithms, which then
- * must have been used. A second one, "common": three types only, where not types but networks are tried; "one": sums of
+ * Arguments: "shm" or "links": whether the ranks share memory; the algorithms over shared memory then must have been
+ * used. A second one, "common": three types only, where not types but networks are tried; "one": sums of
  * float32 only. A third one, "groups": the hierarchical algorithms instead of the others. */
 #include "collective.h"
+#include "collectives/schedule/schedule.h"
 #include "exact.h"
 #include "support/rank.h"
 
 #define COUNT_MOST 65537
 
-static const char *const algorithms[] = {"",
-                                         "ring",
-                                         "halving_doubling",
-                                         "binary_tree",
-                                         "linear",
-                                         "pairwise",
-                                         "direct_one_shot",
-                                         "direct_two_shot",
-                                         "canonical",
-                                         "recursive_doubling",
-                                         "binomial",
-                                         "bruck",
-                                         "double_tree"};
-static const char *const hierarchical[] = {"", "hierarchical", "hierarchical_halving", "hierarchical_tree"};
-enum { ALGORITHMS = sizeof algorithms / sizeof *algorithms, GROUPS = sizeof hierarchical / sizeof *hierarchical };
+static const struct algorithm {
+    const char *name; /* "": gyre's own choice */
+    unsigned serves;  /* bits of collectives */
+    bool shm, grouped;
+} algorithms[] = {{.name = ""},
+#define ROW(constant, name, builder, serves, counts, flags) \
+    {name, serves, ((flags)&GY_OVER_SHM) != 0, ((flags)&GY_GROUPED) != 0},
+                  GY_ALGORITHM_ROWS(ROW)
+#undef ROW
+};
+enum { ALGORITHMS = sizeof algorithms / sizeof *algorithms };
+_Static_assert((int)GY_KIND_ALL_REDUCE == GY_ALL_REDUCE && (int)GY_KIND_BARRIER == GY_BARRIER &&
+                   (int)GY_KIND_REDUCE == GY_REDUCE_TO && (int)GY_KIND_ALL_TO_ALL == GY_ALL_TO_ALL,
+               "kinds are numbered as collectives are");
 static const size_t counts[] = {0, 1, 2, 3, 7, 1000, COUNT_MOST};
 
 static unsigned char *memory[2];
@@ -158,7 +158,7 @@ static void prove_check(void)
 
 int main(int argc, char **argv)
 {
-    bool windows = argc > 1 && strcmp(argv[1], "windows") == 0;
+    bool shm = argc > 1 && strcmp(argv[1], "shm") == 0;
     bool groups = argc > 3 && strcmp(argv[3], "groups") == 0;
     common_only = argc > 2 && strcmp(argv[2], "common") == 0;
     one_only = argc > 2 && strcmp(argv[2], "one") == 0;
@@ -169,16 +169,14 @@ int main(int argc, char **argv)
     }
     prove_check();
     for (int kind = 0; kind < GY_KINDS; kind++) {
-        for (int a = 0; a < (groups ? GROUPS : ALGORITHMS); a++) {
-            const char *name = groups ? hierarchical[a] : algorithms[a];
-            bool direct = strncmp(name, "direct", 6) == 0, used = sweep_world((enum gy_kind)kind, name);
-            bool alone = atoi(getenv("WORLD_SIZE")) == 1;
-            if (!used && !alone &&
-                (kind == GY_KIND_ALL_REDUCE
-                     ? strcmp(name, "linear") && strcmp(name, "pairwise") && strcmp(name, "binomial") &&
-                           strcmp(name, "bruck") && (!direct || windows)
-                     : a == 0))
-                rank_fail("%s cannot use '%s' here", gy_kind_name((enum gy_kind)kind), name);
+        for (int a = 0; a < ALGORITHMS; a++) {
+            const struct algorithm *it = &algorithms[a];
+            if (*it->name && it->grouped != groups)
+                continue;
+            bool used = sweep_world((enum gy_kind)kind, it->name), alone = atoi(getenv("WORLD_SIZE")) == 1;
+            bool serves = !*it->name || (it->serves & GY_SERVES(kind));
+            if (!used && !alone && serves && (!it->shm || shm))
+                rank_fail("%s cannot use '%s' here", gy_kind_name((enum gy_kind)kind), it->name);
         }
     }
     _exit(0);

@@ -8,7 +8,7 @@ set -eu
 run=$1 test=$2 transport=$3
 shift 3
 reach=links
-[ "$transport" = shm ] && reach=windows
+[ "$transport" = shm ] && reach=shm
 if [ "$transport" = mixed ]; then
     types=common sizes=$*
     [ -z "${GYRE_TEST_SHORT:-}" ] || types=one

@@ -3,7 +3,7 @@
  *   verify_test shm|tcp|rdma
  *
  * The wrong rank has an operation of its own that is wrong once, from which an algorithm in which each rank computes
- * its own result (windows: one shot; links: recursive doubling) makes one wrong result. */
+ * its own result (shared memory: one shot; links: recursive doubling) makes one wrong result. */
 #include "support/launcher.h"
 
 #define EVERY 5
