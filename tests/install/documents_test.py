@@ -6,7 +6,8 @@ stages of .ci/run and programs in backquotes and blocks of code exist. A table b
 command's output (scripts/documents). Documents have a limit of bytes each (LIMITS), docs/evidence.md of lines and
 characters. Their language is the matter of scripts/language.
 
-The pages of docs/man that are written by hand have the options of the programs' --help.
+The pages of docs/man that are written by hand have the options of the programs' --help; gyre-perf's also has its
+algorithms.
 
 Usage: documents_test.py ROOT BUILD"""
 
@@ -192,6 +193,15 @@ def faults_of_pages(root: Path, build: Path) -> Iterator[str]:
         yield from (f"{page.name} has --{name}, which {page.stem} does not know" for name in sorted(written - helped))
 
 
+def faults_of_algorithms(root: Path, build: Path) -> Iterator[str]:
+    """gyre-perf.1 names the algorithms that --help has from the library's table."""
+    helped = re.search(r"--algorithm=NAME(.*?)or by default", output_of(build / "perf/gyre-perf", "--help"), re.S)
+    written = re.search(r"algorithm= NAME\nForce (.*)\.", (root / "docs/man/gyre-perf.1").read_text())
+    names = [set(re.findall(r"\w+", match[1])) - {"or"} if match else set() for match in (helped, written)]
+    if not names[0] or names[0] != names[1]:
+        yield f"gyre-perf.1 and gyre-perf --help do not name the same algorithms: {sorted(names[0] ^ names[1])}"
+
+
 def main() -> int:
     root, build = Path(sys.argv[1]), Path(sys.argv[2])
     tree = Tree(root, build)
@@ -199,7 +209,8 @@ def main() -> int:
     found += [*faults_of_tables(root), *faults_of_size(root)]
     evidence = (root / "docs/evidence.md").read_text()
     found += [f"docs/evidence.md: {fault}" for fault in faults_of_evidence(tree, evidence)]
-    found += [f"docs/man: {fault}" for fault in faults_of_pages(root, build)]
+    pages = [*faults_of_pages(root, build), *faults_of_algorithms(root, build)]
+    found += [f"docs/man: {fault}" for fault in pages]
     print("\n".join(found) or f"{len(documents(root))} documents name nothing that is not there")
     return 1 if found else 0
 
