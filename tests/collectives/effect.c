@@ -448,7 +448,7 @@ static uint64_t expected_hash(struct run *run, int call_number, const struct gy_
         const struct gy_checker_call *call = &run->calls[call_number];
         int block = call->starts ? block_of(call, run->size, e) : gy_tree_block(&shape, total, e);
         int32_t tree = gy_tree_build(&shape, block, e, &run->expression);
-        *expected = run->expression.node[tree].hash;
+        *expected = tree < 0 ? 0 : run->expression.node[tree].hash; /* 0: no tree, which no value has */
     }
     return *expected;
 }

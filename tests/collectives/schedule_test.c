@@ -8,6 +8,7 @@
 #include "checker.h"
 #include "collectives/schedule/reduction_order.h"
 #include "collectives/select/selector.h"
+#include "tree.h"
 
 #define LARGEST 130
 
@@ -146,6 +147,38 @@ static void check_algorithm(enum gy_algorithm algorithm)
         }
     }
     cr_assert_gt(schedules, largest() - 2);
+}
+
+static bool is_canonical(const struct gy_schedule_shape *shape)
+{
+    struct gy_schedule_shape canonical = *shape;
+    struct gy_expression expression = {.nodes = 0};
+    bool same = true;
+    canonical.algorithm = GY_CANONICAL;
+    for (int b = 0; b < gy_tree_blocks(shape); b++) {
+        int32_t tree = gy_tree_build(shape, b, 0, &expression), other = gy_tree_build(&canonical, 0, 0, &expression);
+        cr_assert(tree >= 0 && other >= 0);
+        same = same && expression.node[tree].hash == expression.node[other].hash;
+    }
+    gy_expression_free(&expression);
+    return same;
+}
+
+/* Over links an algorithm has the flag GY_KEEPS_ORDER if its tree of operands is the canonical one. */
+Test(schedule, flag_of_order_is_that_of_the_tree, .timeout = 20)
+{
+    static const enum gy_collective reductions[] = {GY_ALL_REDUCE, GY_REDUCE_SCATTER, GY_REDUCE_TO};
+    for (int a = 0; a < GY_ALGORITHMS; a++)
+        for (size_t c = 0; c < GY_ARRAY_LENGTH(reductions); c++) {
+            bool canonical = true;
+            struct gy_schedule_shape shape = {.collective = reductions[c], .algorithm = (enum gy_algorithm)a};
+            if (gy_is_over_shm(shape.algorithm) || !gy_schedule_exists(shape.collective, shape.algorithm, 2))
+                continue;
+            for (shape.size = 2; shape.size <= 17; shape.size++)
+                canonical = canonical && is_canonical(&shape);
+            cr_assert_eq(gy_algorithm_has(shape.algorithm, GY_KEEPS_ORDER), canonical, "%s %s",
+                         gy_collective_name(shape.collective), gy_algorithm_name(shape.algorithm));
+        }
 }
 
 /* In a step of all ranks with all ranks no two send to one rank, nor receive from one: it would leave the link of
