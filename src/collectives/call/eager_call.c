@@ -8,8 +8,9 @@
  *
  * A start publishes its contribution likewise. If nothing else is in flight and all peers were faster, its request
  * is complete before the caller has it. Otherwise it leaves a request in the queue, with all that its completion
- * needs. Each progress call completes as much of the queue as has arrived. A start does so itself when it needs a place, so that of many in flight the first are complete
- * before the last are started. A wait does so at once. */
+ * needs. Each progress call completes as much of the queue as has arrived. A start does so itself when it needs a
+ * place, so that of many in flight the first are complete before the last are started. A wait does
+ * so at once. */
 #include "collectives/call/call_cache.h"
 #include "collectives/call/eager_internal.h"
 #include "collectives/call/launch.h"

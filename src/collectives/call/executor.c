@@ -10,7 +10,6 @@
 
 #include "collectives/engine/lane.h"
 #include "collectives/link/flow_control.h"
-#include "collectives/shm/block_pull.h"
 #include "collectives/shm/slots.h"
 
 #define GY_TILES_PER_PROGRESS 4
@@ -20,7 +19,7 @@
 static bool counts_only(struct gyre_request *r, int l, const struct gy_step *step)
 {
     struct gy_lane_state *lane = &r->lane[l];
-    if (step->kind < GY_PUBLISH || !(step->kind == GY_PUBLISH ? gy_slot_idle(r, step) : gy_block_pull_is_all(r, step)))
+    if (step->kind != GY_PUBLISH || !gy_slot_idle(r, step))
         return false;
     lane->iteration += lane->tiles - 1 - lane->tile;
     lane->tile = lane->tiles - 1;
@@ -35,20 +34,15 @@ static void run_local(struct gyre_request *r, int l)
         gy_lane_local(r, l);
 }
 
-/* Runs one iteration of a step that completes at once, or pulls a block instead. */
+/* Runs one iteration of a step that completes at once. */
 static bool immediate_step(struct gyre_request *r, int l)
 {
     struct gy_lane_state *lane = &r->lane[l];
     const struct gy_step *step = &r->schedule->step[lane->step];
     if (gy_slot_follows(r, step))
         return false;
-    bool whole = r->whole && lane->tile == 0 && gy_block_pull_reads(step);
-    if (whole && gy_block_pull(r, step))
-        return true;
     if (!counts_only(r, l, step) && !gy_needs_met(r, l, step, lane->lane_round, lane->tile))
         return false;
-    if (whole && gy_block_pull(r, step)) /* all ranks have arrived: what they expose is read before the first tile */
-        return true;
     if (step->kind < GY_PUBLISH)
         run_local(r, l);
     else if (!gy_slot_step(r, l))

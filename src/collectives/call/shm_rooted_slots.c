@@ -19,7 +19,6 @@
 #include "collectives/engine/lane.h"
 #include "collectives/engine/progress.h"
 #include "collectives/schedule/reduction_order.h"
-#include "collectives/shm/block_pull.h"
 #include "collectives/shm/slot_tile.h"
 #include "collectives/shm/slots.h"
 #include "collectives/shm/zero_copy.h"
@@ -75,8 +74,6 @@ static gyre_status go_on(const struct stream *it)
     r->begun = true;
     r->verified = it->verified;
     r->region_base = it->base;
-    if (it->done == 0 && !it->gives)
-        gy_block_pull_begin(r);
     gy_request_rewind(r);
     for (int l = 0; l < r->schedule->lanes; l++) {
         struct gy_lane_state *lane = &r->lane[l];

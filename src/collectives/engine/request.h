@@ -91,13 +91,6 @@ struct gy_buffer {
     size_t bytes;
 };
 
-/* Blocks that have been pulled: from which rank, how many, and how much of the current one. */
-struct gy_taken {
-    int ranks, under_way;
-    size_t bytes;
-    uint64_t of[GY_REGION_RANKS / 64];
-};
-
 /* What a progress call of the request does. */
 enum gy_phase {
     GY_MOVES,
@@ -139,7 +132,6 @@ struct gyre_request {
                                          * copied yet */
     bool verified;       /* regions: every peer's signature has been compared with ours */
     bool begun;          /* regions: it has its numbers; an eager exchange: it has been published */
-    bool whole;          /* regions: pulls blocks from ranks that expose them, see block_pull.h */
     uint64_t completion; /* its number among those with uniform completion; 0: it is none; see uniform_completion.h */
     bool prefers_slots;  /* by the tuner, which had other variants, too: autotune.h */
     bool claims;         /* write-prefetches lines of slots that it alone reads: autotune.h */
@@ -162,7 +154,6 @@ struct gyre_request {
     struct gy_buffer scratch, staged, table, wide;
     struct gy_buffer landing[GY_SCHEDULE_LANES]; /* where granted operands of a reduction arrive */
     struct gy_lane_state lane[GY_SCHEDULE_LANES];
-    struct gy_taken taken;          /* valid if it pulls blocks */
     struct gyre_request *next_made; /* list of all of the context, in any state */
     struct gyre_request *next_orphaned;
 };

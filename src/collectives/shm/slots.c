@@ -16,7 +16,6 @@
 #include "collectives/engine/core_affinity.h"
 #include "collectives/engine/lane.h"
 #include "collectives/shm/autotune.h"
-#include "collectives/shm/block_pull.h"
 #include "collectives/shm/slot_tile.h"
 #include "collectives/shm/zero_copy.h"
 #include "core/fence.h"
@@ -348,7 +347,7 @@ static bool collect(struct gyre_request *r, const struct gy_step *step, int l, u
     int32_t end = step->peer >= 0 ? step->range.lo + step->range.width : r->schedule->blocks;
     for (int32_t b = first; b < end && step->range.width > 0; b++) {
         int from = step->peer >= 0 ? step->peer : b;
-        if (from == r->comm->rank || gy_block_pull_has(r, from))
+        if (from == r->comm->rank)
             continue;
         struct gy_piece piece = gy_layout_piece(&r->in, b, 1, r->tile, r->lane[l].tile);
         if (piece.count > 0 && !collect_from(r, step, from, b, &piece, iteration))
@@ -407,7 +406,7 @@ static bool exchange(struct gyre_request *r, const struct gy_step *step, int l, 
         struct moved put = {.bytes = 0}, shown;
         if (p == r->comm->rank || (step->peer >= 0 && p != step->peer))
             continue;
-        if (!gy_block_pull_has(r, p) && !find_piece(r, step, l, p, &put))
+        if (!find_piece(r, step, l, p, &put))
             return false;
         if (shows) {
             shown = shown_to(r, shows, PUBLISH_LANE, p);

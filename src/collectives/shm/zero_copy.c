@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "collectives/shm/autotune.h"
-#include "collectives/shm/block_pull.h"
 #include "core/fence.h"
 #include "core/log.h"
 
@@ -157,7 +156,6 @@ static bool offer(struct gyre_request *r)
     bool shared = is_shared_work(r);
     if (!offers(schedule) || (shared && r->comm->ctx->oversubscribed) || r->in.total * r->element < least_of(r))
         return false;
-    gy_block_pull_begin(r);
     if (r->in.places || !alone(r->comm))
         return false;
     /* in place, another rank's data would overwrite what is still to be read */
@@ -181,7 +179,7 @@ static bool offer(struct gyre_request *r)
 void gy_mapped_offer(struct gyre_request *r)
 {
     r->offer = (struct gy_offer){0};
-    r->whole = r->prefers_slots = r->claims = false;
+    r->prefers_slots = r->claims = false;
     if (!r->schedule->shm || r->eager)
         return;
     if (!offer(r) && !r->offer.input && r->in.total * r->element >= GY_PAST_LEAST)
