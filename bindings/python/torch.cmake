@@ -40,5 +40,21 @@ foreach(ranks 2 4)
   gyre_torch_test(training.${ranks} 240 $<TARGET_FILE:gyre-run> -n ${ranks} -- ${torch_python} -m unittest tests.test_torch_training)
 endforeach()
 gyre_torch_test(worlds 300 ${torch_python} -m unittest tests.test_torch_worlds)
-set_tests_properties(torch.collectives.1 torch.collectives.2 torch.collectives.4 torch.training.2 torch.training.4 torch.worlds
+gyre_torch_test(elastic 600 ${torch_python} -m unittest tests.test_torch_elastic)
+set_tests_properties(torch.collectives.1 torch.collectives.2 torch.collectives.4 torch.training.2 torch.training.4 torch.worlds torch.elastic
   PROPERTIES FIXTURES_REQUIRED torch_extension)
+
+# Ray, where it is beside torch (scripts/torch installs both), or beside NumPy.
+set(ray_python "")
+foreach(candidate ${torch_python} ${python})
+  execute_process(COMMAND ${candidate} -c "import importlib.util as u, sys; sys.exit(not (u.find_spec('ray') and u.find_spec('numpy')))" RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
+  if(failed EQUAL 0)
+    set(ray_python ${candidate})
+    break()
+  endif()
+endforeach()
+if(ray_python)
+  gyre_python_test(ray 400 ${ray_python} -m unittest tests.test_ray)
+else()
+  gyre_python_test(ray 240 sh -c "echo 'needs Ray: scripts/torch'; exit 77")
+endif()
