@@ -1,7 +1,7 @@
 /* Links between ranks of one host: two byte rings in shared memory, one per direction, each with one writer and one
  * reader.
  *
- *   ring:  | head (writer's line) | tail (reader's line) | starved (writer's line) | .. page | data, 2^n bytes |
+ *   ring:  | head (writer's line) | tail (reader's line) | full (writer's line) | .. page | data, 2^n bytes |
  *   data:  ... [header 64][payload, padded to 64] [header 64][payload ...        head − tail bytes are readable
  *
  * Invariants: every frame starts at a multiple of 64, so a header never wraps. head and tail only grow. Bytes in
@@ -9,7 +9,7 @@
  * pieces. A contiguous payload is delivered to the receive handler in place.
  *
  * Sleeping: the writer publishes head, then wakes the reader's rank; the reader publishes tail, then wakes the writer's
- * rank if `starved` says that frames wait for room. arm() re-reads head and tail after the fence of gy_segment_sleep:
+ * rank if `full` says that frames wait for room. arm() re-reads head and tail after the fence of gy_segment_sleep:
  * see wakeup.c. */
 #include <string.h>
 #include <time.h>
@@ -30,7 +30,7 @@
 struct ring {
     _Alignas(GY_CACHE_LINE) _Atomic uint64_t head;      /* written by the sender */
     _Alignas(GY_CACHE_LINE) _Atomic uint64_t tail;      /* written by the receiver */
-    _Alignas(GY_CACHE_LINE) _Atomic uint32_t no_memory; /* written by the sender: frames wait for room */
+    _Alignas(GY_CACHE_LINE) _Atomic uint32_t full; /* written by the sender: frames wait for room */
     _Alignas(RING_CONTROL) unsigned char data[];
 };
 
@@ -104,10 +104,9 @@ static bool flush(struct shm_link *link)
     }
     if (link->head != published)
         publish_head(link);
-    uint32_t no_memory = link->base.first != NULL;
-    if (atomic_load_explicit(&link->out->no_memory, memory_order_relaxed) != no_memory)
-        atomic_store_explicit(&link->out->no_memory, no_memory,
-                              memory_order_relaxed); /* ordered by the fence before sleep */
+    uint32_t full = link->base.first != NULL;
+    if (atomic_load_explicit(&link->out->full, memory_order_relaxed) != full)
+        atomic_store_explicit(&link->out->full, full, memory_order_relaxed); /* ordered by the fence before sleep */
     if (link->head == before)
         return false;
     gy_segment_wake(link->shm->env.segment, link->local);
@@ -186,9 +185,9 @@ static bool receive(struct shm_link *link)
     }
     if (link->tail == before)
         return false;
-    gy_store_load_fence(); /* our tail, then its starved; the sender's sleep has the other half: starved, then our
-                            * tail */
-    if (atomic_load_explicit(&link->in->no_memory, memory_order_relaxed))
+    gy_store_load_fence(); /* our tail is stored before `full` is read; the sender's sleep stores `full`, then reads
+                            * our tail */
+    if (atomic_load_explicit(&link->in->full, memory_order_relaxed))
         gy_segment_wake(link->shm->env.segment, link->local);
     return true;
 }
