@@ -899,7 +899,7 @@ typedef struct gyre_rank_place {
     int local, locals; /* its place among the ranks of the communicator on its host, in rank order; how many */
     int same_host;     /* 1: it shares memory with this process's host, 0: it does not */
     int64_t process;   /* its process number, in its own name space */
-    const char *transport; /* what carries messages to it, static: "self", "shm", "rdma", "tcp", "none" */
+    const char *transport; /* what carries messages to it, static: a name of GYRE_TRANSPORT, "self" or "none" */
 } gyre_rank_place;
 GYRE_API gyre_status gyre_comm_topology(gyre_comm *comm, int rank, gyre_rank_place *place_p);
 

@@ -265,7 +265,7 @@ gyre_status gyre_mem_alloc(gyre_comm *comm, size_t bytes, void **memory_p)
     gy_progress_enter(comm->ctx);
     gyre_status status = mem_alloc(comm, bytes, memory_p);
     if (status == GYRE_SUCCESS)
-        gy_context_know(comm->ctx, *memory_p, bytes ? bytes : 1);
+        gy_context_register(comm->ctx, *memory_p, bytes ? bytes : 1);
     gy_progress_leave(comm->ctx);
     return status;
 }
@@ -278,7 +278,7 @@ static bool was_given(const struct gyre_comm *comm, const void *memory)
 
 static void free_given(struct gyre_comm *comm, void *memory)
 {
-    gy_context_forget(comm->ctx, memory); /* transports release it while it exists */
+    gy_context_unregister(comm->ctx, memory); /* transports release it while it exists */
     if (comm->ctx->segment) {
         gy_segment_heap_free(comm->ctx->segment, memory);
         return;

@@ -26,7 +26,7 @@ gyre_status gyre_mem_register(gyre_comm *comm, void *memory, size_t bytes)
     gy_progress_enter(comm->ctx);
     gyre_status status = add(comm, memory, bytes);
     if (status == GYRE_SUCCESS)
-        gy_context_know(comm->ctx, memory, bytes);
+        gy_context_register(comm->ctx, memory, bytes);
     gy_progress_leave(comm->ctx);
     return status;
 }
@@ -40,7 +40,7 @@ gyre_status gyre_mem_deregister(gyre_comm *comm, void *memory)
     if (status == GYRE_SUCCESS && !gy_registry_remove(&comm->ctx->registry, memory))
         status = gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "%p is not registered", memory);
     else if (status == GYRE_SUCCESS)
-        gy_context_forget(comm->ctx, memory);
+        gy_context_unregister(comm->ctx, memory);
     gy_progress_leave(comm->ctx);
     return status;
 }

@@ -117,11 +117,8 @@ gyre_status gyre_comm_counters(gyre_comm *comm, gyre_counters *counters_p)
                               .bytes = recorder->page->bytes,
                               .window_bytes = recorder->page->window_bytes};
     for (int t = 0; t < comm->ctx->transports; t++) {
-        const struct gy_transport_ops *ops = comm->ctx->ops[t];
-        *(ops == &gy_transport_self  ? &counters.self_bytes
-          : ops == &gy_transport_shm ? &counters.shm_bytes
-          : ops == &gy_transport_tcp ? &counters.tcp_bytes
-                                     : &counters.other_bytes) += comm->sent[t];
+        void *counter = (char *)&counters + comm->ctx->ops[t]->counter;
+        *(uint64_t *)counter += comm->sent[t];
     }
     gyre_status status = check_size(comm, "gyre_comm_counters", counters_p, counters_p->size, sizeof(counters));
     if (status == GYRE_SUCCESS && counters_p)

@@ -127,9 +127,9 @@ static void on_handshake(void *user, struct gy_handshake_io *handshake_io, int e
 }
 
 /* Until it is over, or hopeless. */
-static void await_handshake(struct member *member, const struct gy_place *place, bool of_root)
+static void await_handshake(struct member *member, const struct gy_endpoint *endpoint, bool of_root)
 {
-    const struct gy_rendezvous_place *where = member->meeting->place;
+    const struct gy_rendezvous_endpoint *where = member->meeting->endpoint;
     int64_t connected_by = of_root ? gy_now() + CONNECT_TIMEOUT : member->deadline, check_at = gy_now() + CHECK_EVERY;
 
     while (!member->handshake_over && gy_now() < member->deadline && !failed(member)) {
@@ -138,19 +138,19 @@ static void await_handshake(struct member *member, const struct gy_place *place,
             return;
         if (!of_root || !where->path || gy_now() < check_at)
             continue;
-        if (gy_rendezvous_moved(where->path, where->local_only, place))
+        if (gy_rendezvous_moved(where->path, where->local_only, endpoint))
             return;
         check_at = gy_now() + CHECK_EVERY;
     }
 }
 
-/* One attempt to connect to the listener at `place`: that of rank 0, or of the parent. Returns true if the fd is
+/* One attempt to connect to the listener at `endpoint`: that of rank 0, or of the parent. Returns true if the fd is
  * authenticated. */
-static bool connect_once(struct member *member, const struct gy_place *place, bool to_root)
+static bool connect_once(struct member *member, const struct gy_endpoint *endpoint, bool to_root)
 {
     struct gy_world *world = member->world;
     const uint8_t *key = to_root ? member->meeting->identity->key : world->key;
-    int fd = gy_socket_connect(place), rank = to_root ? 0 : member->parent;
+    int fd = gy_socket_connect(endpoint), rank = to_root ? 0 : member->parent;
 
     member->handshake_over = false;
     member->refusal = GY_REFUSAL_NONE;
@@ -167,7 +167,7 @@ static bool connect_once(struct member *member, const struct gy_place *place, bo
     member->errnum = ENOMEM;
     if (!gy_handshake_io_start(member->handshake_io, world->poller, fd, true, on_handshake, member))
         return false;
-    await_handshake(member, place, to_root);
+    await_handshake(member, endpoint, to_root);
     member->silent = false;
     if (!member->handshake_over) {
         struct sockaddr_storage peer;
@@ -180,18 +180,18 @@ static bool connect_once(struct member *member, const struct gy_place *place, bo
     return member->handshake_io->fd >= 0;
 }
 
-static bool find_root(struct member *member, struct gy_place *place_p)
+static bool find_root(struct member *member, struct gy_endpoint *endpoint_p)
 {
-    const struct gy_rendezvous_place *where = member->meeting->place;
+    const struct gy_rendezvous_endpoint *where = member->meeting->endpoint;
     uint64_t nonce;
 
     if (!where->path) {
-        *place_p = where->place;
+        *endpoint_p = where->endpoint;
         return true;
     }
     errno = 0;
-    if (gy_rendezvous_read(where->path, where->local_only, place_p, &nonce, member->why, sizeof(member->why))) {
-        gy_address_take_scope(&place_p->address, &member->world->members[member->world->rank].address);
+    if (gy_rendezvous_read(where->path, where->local_only, endpoint_p, &nonce, member->why, sizeof(member->why))) {
+        gy_address_take_scope(&endpoint_p->address, &member->world->members[member->world->rank].address);
         return true;
     }
     if (gy_error_is_shortage(errno))
@@ -214,7 +214,7 @@ static bool refused_for_good(struct member *member, int64_t *first_refusal)
 {
     if (member->refusal == GY_REFUSAL_NONE)
         return false;
-    if (!member->meeting->place->path)
+    if (!member->meeting->endpoint->path)
         return true;
     if (*first_refusal == 0)
         *first_refusal = gy_now();
@@ -241,7 +241,7 @@ static gyre_status say_refused(struct member *member, const struct answer *answe
 
 static gyre_status say_unreachable(struct member *member)
 {
-    const struct gy_rendezvous_place *where = member->meeting->place;
+    const struct gy_rendezvous_endpoint *where = member->meeting->endpoint;
 
     return gy_error_set(member->error, GYRE_MEETING_FAILED, 0,
                         "rank %d could not reach rank 0 at %s within %.1f s (%s); is rank 0 running, and is the "
@@ -250,11 +250,11 @@ static gyre_status say_unreachable(struct member *member)
                         (double)member->world->config->meet_timeout_ns / (double)GY_SECOND, member->why, where->hint);
 }
 
-static void note_answer(struct member *member, const struct gy_place *place, struct answer *answer_p)
+static void note_answer(struct member *member, const struct gy_endpoint *endpoint, struct answer *answer_p)
 {
     answer_p->refusal = member->refusal;
     snprintf(answer_p->text, sizeof(answer_p->text), "%s", member->refused);
-    gy_place_format(place, answer_p->at, sizeof(answer_p->at));
+    gy_endpoint_format(endpoint, answer_p->at, sizeof(answer_p->at));
     snprintf(member->why, sizeof(member->why), "%s: %s", answer_p->at,
              member->refusal != GY_REFUSAL_NONE ? member->refused
              : member->silent ? "a process accepts connections there and does not answer as gyre does; "
@@ -269,18 +269,18 @@ static gyre_status reach_root(struct member *member)
     struct answer answer = {.refusal = GY_REFUSAL_NONE};
 
     for (;;) {
-        struct gy_place place = {0};
+        struct gy_endpoint endpoint = {0};
         int64_t begun = gy_now();
         bool tries = !*member->why || begun < member->deadline;
 
-        if (tries && !find_root(member, &place)) {
+        if (tries && !find_root(member, &endpoint)) {
             answer.refusal = GY_REFUSAL_NONE;
         } else if (tries) {
-            if (connect_once(member, &place, true))
+            if (connect_once(member, &endpoint, true))
                 return GYRE_SUCCESS;
             if (!*member->why || gy_now() < member->deadline || member->refusal != GY_REFUSAL_NONE ||
                 gy_now() - begun > TELLING)
-                note_answer(member, &place, &answer);
+                note_answer(member, &endpoint, &answer);
             if (refused_for_good(member, &first_refusal))
                 return say_refused(member, &answer);
         }
@@ -375,11 +375,11 @@ static void await_sentence(struct member *member)
 static void join_parent(struct member *member)
 {
     struct gy_world *world = member->world;
-    struct gy_place place = {.address = world->members[member->parent].address};
+    struct gy_endpoint endpoint = {.address = world->members[member->parent].address};
     bool reached = false;
 
     for (int attempt = 0; attempt < 3 && !reached && !failed(member); attempt++)
-        reached = connect_once(member, &place, false);
+        reached = connect_once(member, &endpoint, false);
     if (reached && failed(member))
         close(member->handshake_io->fd);
     else if (reached)
@@ -395,7 +395,7 @@ static void join_parent(struct member *member)
             member->error, GYRE_PEER_UNREACHABLE, member->parent,
             "rank %d cannot reach rank %d at its listener %s: %s; if that is the wrong network, set GYRE_INTERFACE on "
             "rank %d's host",
-            world->rank, member->parent, gy_place_format(&place, member->why, sizeof(member->why)),
+            world->rank, member->parent, gy_endpoint_format(&endpoint, member->why, sizeof(member->why)),
             member->refusal != GY_REFUSAL_NONE ? member->refused : strerror(member->errnum), member->parent);
 }
 

@@ -43,10 +43,10 @@ static bool is_routed(const struct gy_connector *connector)
     return connector->route.to.ss_family != AF_UNSPEC;
 }
 
-static struct gy_place place_of(const struct gy_connector *connector)
+static struct gy_endpoint endpoint_of(const struct gy_connector *connector)
 {
-    return (struct gy_place){.address = is_routed(connector) ? connector->route.to
-                                                             : connector->world->members[connector->rank].address};
+    return (struct gy_endpoint){.address = is_routed(connector) ? connector->route.to
+                                                                : connector->world->members[connector->rank].address};
 }
 
 static void connector_end(struct gy_connector *connector, int fd, int errnum)
@@ -94,7 +94,7 @@ static void on_pinged(void *user, bool answered)
 static void ask_host(struct gy_connector *connector)
 {
     struct gy_world *world = connector->world;
-    struct sockaddr_storage to = place_of(connector).address;
+    struct sockaddr_storage to = endpoint_of(connector).address;
     enum gy_ping_outcome outcome = gy_ping_start(&connector->ping, world->poller, &to,
                                                  is_routed(connector) ? &connector->route.from : NULL,
                                                  world->config->peer_timeout_ns, on_pinged, connector);
@@ -134,8 +134,8 @@ static void on_handshake(void *user, struct gy_handshake_io *handshake_io, int e
 static int connector_start(struct gy_connector *connector)
 {
     struct gy_world *world = connector->world;
-    struct gy_place place = place_of(connector);
-    int fd = gy_socket_connect_from(&place, is_routed(connector) ? &connector->route.from : NULL);
+    struct gy_endpoint endpoint = endpoint_of(connector);
+    int fd = gy_socket_connect_from(&endpoint, is_routed(connector) ? &connector->route.from : NULL);
 
     if (fd < 0)
         return errno;
@@ -151,9 +151,8 @@ static int connector_start(struct gy_connector *connector)
                                                                                                              : ENOMEM;
 }
 
-static gyre_status connector_begin(struct gy_world *world, int rank, const struct gy_route *route,
-                                   enum gy_purpose purpose, gy_listener_func callback, void *user,
-                                   struct gy_error *error)
+gyre_status gy_world_connect(struct gy_world *world, int rank, enum gy_purpose purpose, const struct gy_route *route,
+                             gy_listener_func callback, void *user, struct gy_error *error)
 {
     struct gy_connector *connector = gy_secret_alloc(sizeof(*connector), GY_SECRET_COPIED); /* a handshake has keys */
     int errnum;
@@ -178,52 +177,28 @@ static gyre_status connector_begin(struct gy_world *world, int rank, const struc
     return GYRE_SUCCESS;
 }
 
-gyre_status gy_world_connect(struct gy_world *world, int rank, gy_listener_func callback, void *user,
-                             struct gy_error *error)
+/* A world of one rank has no listener, and nothing connects to it. */
+gyre_status gy_world_on(struct gy_world *world, enum gy_purpose purpose, gy_listener_func callback, void *user,
+                        struct gy_error *error)
 {
-    return connector_begin(world, rank, NULL, GY_PURPOSE_LINK, callback, user, error);
+    if (!world->listener)
+        return GYRE_SUCCESS;
+    if (gy_listener_owner(world->listener, purpose))
+        return gy_error_set(error, GYRE_INTERNAL, -1, "connections of purpose %d have an owner already", (int)purpose);
+    gy_listener_on(world->listener, purpose, callback, user);
+    return GYRE_SUCCESS;
 }
 
-gyre_status gy_world_connect_along(struct gy_world *world, int rank, const struct gy_route *route,
-                                   gy_listener_func callback, void *user, struct gy_error *error)
+void gy_world_off(struct gy_world *world, enum gy_purpose purpose, const void *user)
 {
-    return connector_begin(world, rank, route, GY_PURPOSE_LINK, callback, user, error);
-}
-
-gyre_status gy_world_connect_overlay(struct gy_world *world, int rank, gy_listener_func callback, void *user,
-                                     struct gy_error *error)
-{
-    return connector_begin(world, rank, NULL, GY_PURPOSE_OVERLAY, callback, user, error);
-}
-
-gyre_status gy_world_connect_rdma(struct gy_world *world, int rank, gy_listener_func callback, void *user,
-                                  struct gy_error *error)
-{
-    return connector_begin(world, rank, NULL, GY_PURPOSE_RDMA, callback, user, error);
-}
-
-void gy_world_on_rdma(struct gy_world *world, gy_listener_func callback, void *user)
-{
-    if (world->listener)
-        gy_listener_on(world->listener, GY_PURPOSE_RDMA, callback, user);
-}
-
-void gy_world_on_link(struct gy_world *world, gy_listener_func callback, void *user)
-{
-    if (world->listener)
-        gy_listener_on(world->listener, GY_PURPOSE_LINK, callback, user);
+    if (world->listener && gy_listener_owner(world->listener, purpose) == user)
+        gy_listener_on(world->listener, purpose, NULL, NULL);
 }
 
 void gy_world_on_no_memory(struct gy_world *world, gy_listener_no_memory_func callback, void *user)
 {
     if (world->listener)
         gy_listener_on_no_memory(world->listener, callback, user);
-}
-
-void gy_world_on_overlay(struct gy_world *world, gy_listener_func callback, void *user)
-{
-    if (world->listener)
-        gy_listener_on(world->listener, GY_PURPOSE_OVERLAY, callback, user);
 }
 
 void gy_world_cancel_connectors(struct gy_world *world, const void *user)

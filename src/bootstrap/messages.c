@@ -21,9 +21,9 @@ void gy_member_encode(const struct gy_member *member, uint8_t wire_p[GY_MEMBER_W
     gy_wire_put(&wire, (uint32_t)member->pid, 4);
     gy_wire_put(&wire, member->nonce, 8);
     gy_wire_put(&wire, member->cores, 2);
-    gy_wire_put(&wire, member->place, 2);
-    gy_wire_put(&wire, member->reach, 4);
-    gy_wire_put(&wire, member->links, 4);
+    gy_wire_put(&wire, member->binding, 2);
+    gy_wire_put(&wire, member->fabrics, 4);
+    gy_wire_put(&wire, member->fabric_links, 4);
     gy_address_encode(&member->address, wire.at);
 }
 
@@ -38,9 +38,9 @@ bool gy_member_decode(const uint8_t wire_bytes[GY_MEMBER_WIRE], struct gy_member
     member.pid = (int32_t)gy_wire_get(&wire, 4);
     member.nonce = gy_wire_get(&wire, 8);
     member.cores = (uint16_t)gy_wire_get(&wire, 2);
-    member.place = (uint16_t)gy_wire_get(&wire, 2);
-    member.reach = (uint32_t)gy_wire_get(&wire, 4);
-    member.links = (uint32_t)gy_wire_get(&wire, 4);
+    member.binding = (uint16_t)gy_wire_get(&wire, 2);
+    member.fabrics = (uint32_t)gy_wire_get(&wire, 4);
+    member.fabric_links = (uint32_t)gy_wire_get(&wire, 4);
     if (!gy_address_decode(wire.at, &member.address) || member.pid <= 0)
         return false;
     *member_p = member;
@@ -168,8 +168,7 @@ gyre_status gy_bootstrap_open_listener(struct gy_world *world, struct gy_error *
         .job = world->job,
         .rank = world->rank,
         .size = world->size,
-        .purposes = 1u << GY_PURPOSE_BOOTSTRAP | 1u << GY_PURPOSE_OVERLAY | 1u << GY_PURPOSE_LINK |
-                    1u << GY_PURPOSE_RDMA,
+        .purposes = GY_PURPOSES_OF_MEMBERS,
         .peer_timeout_ns = world->config->peer_timeout_ns,
         .integrity = (enum gy_integrity)world->config->integrity,
         .sockets_opened = &world->counters.sockets_opened,

@@ -13,19 +13,19 @@ void gy_member_encode(const struct gy_member *member, uint8_t wire_p[GY_MEMBER_W
 bool gy_member_decode(const uint8_t wire[GY_MEMBER_WIRE], struct gy_member *member_p);
 
 /* Where the others find rank 0 now; called before every attempt. false: not known yet. */
-struct gy_rendezvous_place {
-    struct gy_place place; /* when `path` is empty */
-    const char *path;      /* the file that holds the place, or NULL */
-    bool local_only;       /* no secret: only an abstract Unix socket will do */
-    char what[320];        /* the place as the user wrote it */
-    char hint[240];        /* " ...": what may be wrong with it, or empty */
+struct gy_rendezvous_endpoint {
+    struct gy_endpoint endpoint; /* when `path` is empty */
+    const char *path;            /* the file that holds the place, or NULL */
+    bool local_only;             /* no secret: only an abstract Unix socket will do */
+    char what[320];              /* the place as the user wrote it */
+    char hint[240];              /* " ...": what may be wrong with it, or empty */
 };
 
 /* The inputs and outputs of bootstrap; world->members[world->rank] is filled by the caller. */
 struct gy_rendezvous {
     struct gy_world *world;
     const struct gy_identity *identity;
-    const struct gy_rendezvous_place *place;
+    const struct gy_rendezvous_endpoint *endpoint;
     int listen_fd;              /* rank 0: listening descriptor, taken over */
     uint8_t salt[GY_KEY_BYTES]; /* rank 0 makes it; without a secret it is the secret, sent over the Unix socket */
     int64_t deadline;
@@ -47,11 +47,12 @@ gyre_status gy_bootstrap_open_listener(struct gy_world *world, struct gy_error *
 int gy_bootstrap_child(int position, int size, int k);
 
 /* rendezvous_file.c: the file of file://. write: atomic, by rename. read: true if there is a complete one. */
-gyre_status gy_rendezvous_write(const char *path, const struct gy_place *place, uint64_t nonce, struct gy_error *error);
-bool gy_rendezvous_read(const char *path, bool local_only, struct gy_place *place_p, uint64_t *nonce_p, char *why_p,
-                        size_t why_bytes);
+gyre_status gy_rendezvous_write(const char *path, const struct gy_endpoint *endpoint, uint64_t nonce,
+                                struct gy_error *error);
+bool gy_rendezvous_read(const char *path, bool local_only, struct gy_endpoint *endpoint_p, uint64_t *nonce_p,
+                        char *why_p, size_t why_bytes);
 /* True if the file leads to another place than `place` now; false if there is no file or it is incomplete. */
-bool gy_rendezvous_moved(const char *path, bool local_only, const struct gy_place *place);
+bool gy_rendezvous_moved(const char *path, bool local_only, const struct gy_endpoint *endpoint);
 void gy_rendezvous_remove(const char *path, uint64_t nonce);
 
 /* Messages of bootstrap, in streams. */

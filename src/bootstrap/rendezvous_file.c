@@ -33,14 +33,15 @@ static int write_line(int fd, const char *line, size_t bytes)
     return 0;
 }
 
-gyre_status gy_rendezvous_write(const char *path, const struct gy_place *place, uint64_t nonce, struct gy_error *error)
+gyre_status gy_rendezvous_write(const char *path, const struct gy_endpoint *endpoint, uint64_t nonce,
+                                struct gy_error *error)
 {
     char aside[sizeof(((struct gy_address *)0)->path) + 32], line[LINE_MOST], host[INET6_ADDRSTRLEN] = "";
-    const struct sockaddr_storage *address = &place->address;
+    const struct sockaddr_storage *address = &endpoint->address;
     int fd, length, errnum;
 
-    if (place->local) {
-        length = snprintf(line, sizeof(line), "gyre 1 unix %s 0 %" PRIx64 "\n", place->name, nonce);
+    if (endpoint->is_unix) {
+        length = snprintf(line, sizeof(line), "gyre 1 unix %s 0 %" PRIx64 "\n", endpoint->name, nonce);
     } else {
         if (address->ss_family == AF_INET6)
             inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)address)->sin6_addr, host, sizeof(host));
@@ -88,11 +89,11 @@ static bool read_line(const char *path, bool own_only, char line[LINE_MOST], cha
     return true;
 }
 
-bool gy_rendezvous_read(const char *path, bool local_only, struct gy_place *place_p, uint64_t *nonce_p, char *why_p,
-                        size_t why_bytes)
+bool gy_rendezvous_read(const char *path, bool local_only, struct gy_endpoint *endpoint_p, uint64_t *nonce_p,
+                        char *why_p, size_t why_bytes)
 {
     char line[LINE_MOST], kind[8], where[64];
-    struct gy_place place = {0};
+    struct gy_endpoint endpoint = {0};
     struct in_addr in;
     unsigned port;
 
@@ -100,42 +101,42 @@ bool gy_rendezvous_read(const char *path, bool local_only, struct gy_place *plac
         return false;
     if (sscanf(line, "gyre 1 %7s %63s %u %" SCNx64, kind, where, &port, nonce_p) != 4 || port > 65535)
         goto garbage;
-    place.local = strcmp(kind, "unix") == 0;
-    if (place.local != local_only) {
+    endpoint.is_unix = strcmp(kind, "unix") == 0;
+    if (endpoint.is_unix != local_only) {
         snprintf(why_p, why_bytes, "%s was written by a rank 0 that has %s secret, this rank has %s", path,
-                 place.local ? "no" : "a", place.local ? "one" : "none");
+                 endpoint.is_unix ? "no" : "a", endpoint.is_unix ? "one" : "none");
         return false;
     }
-    if (place.local) {
-        memcpy(place.name, where, sizeof(place.name));
+    if (endpoint.is_unix) {
+        memcpy(endpoint.name, where, sizeof(endpoint.name));
     } else if (inet_pton(AF_INET, where, &in) == 1) {
-        place.address.ss_family = AF_INET;
-        ((struct sockaddr_in *)&place.address)->sin_addr = in;
-    } else if (inet_pton(AF_INET6, where, &((struct sockaddr_in6 *)&place.address)->sin6_addr) == 1) {
-        place.address.ss_family = AF_INET6;
+        endpoint.address.ss_family = AF_INET;
+        ((struct sockaddr_in *)&endpoint.address)->sin_addr = in;
+    } else if (inet_pton(AF_INET6, where, &((struct sockaddr_in6 *)&endpoint.address)->sin6_addr) == 1) {
+        endpoint.address.ss_family = AF_INET6;
     } else {
         goto garbage;
     }
-    if (!place.local)
-        gy_address_set_port(&place.address, (uint16_t)port);
-    *place_p = place;
+    if (!endpoint.is_unix)
+        gy_address_set_port(&endpoint.address, (uint16_t)port);
+    *endpoint_p = endpoint;
     return true;
 garbage:
     snprintf(why_p, why_bytes, "%s holds no meeting address", path);
     return false;
 }
 
-bool gy_rendezvous_moved(const char *path, bool local_only, const struct gy_place *place)
+bool gy_rendezvous_moved(const char *path, bool local_only, const struct gy_endpoint *endpoint)
 {
     char why[320];
-    struct gy_place now;
+    struct gy_endpoint now;
     uint64_t nonce;
 
     if (!gy_rendezvous_read(path, local_only, &now, &nonce, why, sizeof(why)))
         return false;
-    return now.local ? strncmp(now.name, place->name, sizeof(now.name)) != 0
-                     : !gy_address_same_host(&now.address, &place->address) ||
-                           gy_address_port(&now.address) != gy_address_port(&place->address);
+    return now.is_unix ? strncmp(now.name, endpoint->name, sizeof(now.name)) != 0
+                       : !gy_address_same_host(&now.address, &endpoint->address) ||
+                             gy_address_port(&now.address) != gy_address_port(&endpoint->address);
 }
 
 void gy_rendezvous_remove(const char *path, uint64_t nonce)

@@ -12,6 +12,7 @@
 #include "bootstrap/world.h"
 
 #include <errno.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -33,9 +34,9 @@ void gy_member_know_myself(struct gy_member *own, const struct gy_config *config
     own->pid = (int32_t)getpid();
     bool numa = strcmp(config->hierarchy, "numa") == 0, caches = strcmp(config->hierarchy, "cache") == 0;
     own->cores = (uint16_t)gy_min_size((size_t)gy_topology_host_cores(), UINT16_MAX);
-    own->place = numa || caches ? (uint16_t)gy_topology_place(caches) : 0;
-    own->reach = config->reach;
-    own->links = (uint32_t)config->reach_links;
+    own->binding = numa || caches ? (uint16_t)gy_topology_binding(caches) : 0;
+    own->fabrics = config->fabrics;
+    own->fabric_links = (uint32_t)config->fabric_links;
     gy_random(&own->nonce, sizeof(own->nonce));
 }
 
@@ -76,13 +77,26 @@ static void number_links(struct gy_world *world)
         gy_address_take_scope(&world->members[rank].address, own);
 }
 
+socklen_t gy_world_unix_name(const struct gy_world *world, int rank, const char *prefix, struct sockaddr_un *name_p)
+{
+    uint64_t numbers[2] = {world->job, world->members[rank].nonce};
+    uint8_t hash[16];
+    char text[2 * sizeof(hash) + 1];
+
+    crypto_generichash(hash, sizeof(hash), (const uint8_t *)numbers, sizeof(numbers), NULL, 0);
+    sodium_bin2hex(text, sizeof(text), hash, sizeof(hash));
+    *name_p = (struct sockaddr_un){.sun_family = AF_UNIX};
+    int length = snprintf(name_p->sun_path + 1, sizeof(name_p->sun_path) - 1, "gyre-%s%s", prefix, text);
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+}
+
 void gy_world_know_members(struct gy_world *world)
 {
     number_links(world);
     find_hosts(world);
     for (int rank = 0; rank < world->size; rank++)
-        if (world->members[rank].links < (uint32_t)world->size - 1)
-            world->members[rank].reach = 0;
+        if (world->members[rank].fabric_links < (uint32_t)world->size - 1)
+            world->members[rank].fabrics = 0;
 }
 
 static gyre_status make_listener(struct gy_world *world, const struct sockaddr_storage *own, struct gy_error *error)
@@ -118,14 +132,15 @@ static gyre_status resolve(const struct gy_world *world, const struct gy_address
     }
 }
 
-/* The place of a tcp:// address, and the address of our own listener.
+/* The endpoint of a tcp:// address, and the address of our own listener.
  *
  * A name may mean loopback to rank 0 alone (Debian gives the own host name 127.0.1.1) and another family to each rank.
  * So rank 0 listens on every interface for a name, and no rank's listener is on loopback because of one. */
 static gyre_status place_tcp(const struct gy_world *world, const struct gy_identity *identity,
-                             struct gy_rendezvous_place *where, struct sockaddr_storage *own_p, struct gy_error *error)
+                             struct gy_rendezvous_endpoint *where, struct sockaddr_storage *own_p,
+                             struct gy_error *error)
 {
-    struct sockaddr_storage *address = &where->place.address;
+    struct sockaddr_storage *address = &where->endpoint.address;
     gyre_status status = resolve(world, &identity->address, address, error);
     bool named = gy_address_is_name(identity->address.host), outward;
     char text[GY_ADDRESS_TEXT];
@@ -147,7 +162,7 @@ static gyre_status place_tcp(const struct gy_world *world, const struct gy_ident
                                 "rank %d would meet on another host (%s) without a secret: set GYRE_SECRET or "
                                 "GYRE_SECRET_FILE to the same text on every rank, or GYRE_INSECURE=1 to insist",
                                 world->rank, where->what);
-        gy_place_of_user(address, &where->place);
+        gy_endpoint_of_user(address, &where->endpoint);
         return gy_address_own(address, world->config->interface, own_p, error);
     }
     outward = named && gy_address_is_loopback(address);
@@ -168,13 +183,14 @@ static gyre_status place_tcp(const struct gy_world *world, const struct gy_ident
 }
 
 static gyre_status place_file(const struct gy_world *world, const struct gy_identity *identity,
-                              struct gy_rendezvous_place *where, struct sockaddr_storage *own_p, struct gy_error *error)
+                              struct gy_rendezvous_endpoint *where, struct sockaddr_storage *own_p,
+                              struct gy_error *error)
 {
     where->path = identity->address.path;
     snprintf(where->what, sizeof(where->what), "file://%s", where->path);
     if (where->local_only) {
-        where->place.local = true;
-        snprintf(where->place.name, sizeof(where->place.name), "gyre-%u-%016llx", (unsigned)geteuid(),
+        where->endpoint.is_unix = true;
+        snprintf(where->endpoint.name, sizeof(where->endpoint.name), "gyre-%u-%016llx", (unsigned)geteuid(),
                  (unsigned long long)world->members[world->rank].nonce);
     }
     if (!where->local_only || *world->config->interface)
@@ -185,15 +201,15 @@ static gyre_status place_file(const struct gy_world *world, const struct gy_iden
 }
 
 /* An earlier job may still hold the address for a moment. */
-static gyre_status listen_at(struct gy_rendezvous *meeting, struct gy_rendezvous_place *where,
+static gyre_status listen_at(struct gy_rendezvous *meeting, struct gy_rendezvous_endpoint *where,
                              const struct sockaddr_storage *own, struct gy_error *error)
 {
     struct gy_world *world = meeting->world;
     int64_t deadline = gy_now() + BIND_TIMEOUT;
 
     if (where->path && !where->local_only)
-        where->place.address = *own;
-    while ((meeting->listen_fd = gy_socket_listen(&where->place)) < 0) {
+        where->endpoint.address = *own;
+    while ((meeting->listen_fd = gy_socket_listen(&where->endpoint)) < 0) {
         int errnum = errno;
 
         if (errnum == EADDRINUSE && gy_now() < deadline && gy_now() < meeting->deadline) {
@@ -211,7 +227,7 @@ static gyre_status listen_at(struct gy_rendezvous *meeting, struct gy_rendezvous
     }
     if (!where->path)
         return GYRE_SUCCESS;
-    if (gy_rendezvous_write(where->path, &where->place, world->members[0].nonce, error) == GYRE_SUCCESS)
+    if (gy_rendezvous_write(where->path, &where->endpoint, world->members[0].nonce, error) == GYRE_SUCCESS)
         return GYRE_SUCCESS;
     close(meeting->listen_fd);
     return error->status;
@@ -221,7 +237,7 @@ static gyre_status bootstrap_by_socket(struct gy_rendezvous *meeting, struct gy_
 {
     struct gy_world *world = meeting->world;
     const struct gy_identity *identity = meeting->identity;
-    struct gy_rendezvous_place where = {.local_only = !identity->has_secret && !identity->insecure};
+    struct gy_rendezvous_endpoint where = {.local_only = !identity->has_secret && !identity->insecure};
     struct sockaddr_storage own;
     gyre_status status;
 
@@ -233,7 +249,7 @@ static gyre_status bootstrap_by_socket(struct gy_rendezvous *meeting, struct gy_
         status = make_listener(world, &own, error);
     if (status != GYRE_SUCCESS)
         return status;
-    meeting->place = &where; /* for as long as this function runs */
+    meeting->endpoint = &where; /* for as long as this function runs */
     if (world->rank != 0) {
         status = gy_bootstrap_as_member(meeting, error);
         goto forget_place;
@@ -247,7 +263,7 @@ static gyre_status bootstrap_by_socket(struct gy_rendezvous *meeting, struct gy_
             gy_rendezvous_remove(where.path, world->members[0].nonce);
     }
 forget_place:
-    meeting->place = NULL;
+    meeting->endpoint = NULL;
     return status;
 }
 

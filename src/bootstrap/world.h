@@ -11,6 +11,7 @@
 
 #include <netinet/in.h>
 #include <sys/types.h>
+#include <sys/un.h>
 
 #include "core/config.h"
 #include "core/error.h"
@@ -27,11 +28,11 @@ struct gy_member {
                                       * sockets */
     struct sockaddr_storage address; /* where its listener can be reached over TCP */
     uint16_t cores;                  /* gy_topology_host_cores */
-    uint16_t place; /* what it is bound to, if GYRE_HIERARCHY is numa or cache: gy_topology_place; else 0 */
-    uint32_t reach; /* by what it can be reached besides TCP: enum gy_reach of transport.h */
-    uint32_t links; /* by how many others at most: it has locked memory for so many */
-    int host;       /* dense host index, in order of lowest rank */
-    int local;      /* index among the ranks of that host, in rank order */
+    uint16_t binding;      /* what it is bound to, if GYRE_HIERARCHY is numa or cache: gy_topology_binding; else 0 */
+    uint32_t fabrics;      /* by what it can be reached besides TCP: enum gy_fabric of transport.h */
+    uint32_t fabric_links; /* by how many others at most: it has locked memory for so many */
+    int host;              /* dense host index, in order of lowest rank */
+    int local;             /* index among the ranks of that host, in rank order */
 };
 
 struct gy_join_address;
@@ -73,8 +74,8 @@ struct gy_identity;
  * memory. */
 struct gy_world *gy_world_make(int rank, int size, uint32_t epoch, struct gy_config *config, struct gy_poller *poller);
 /* Bootstraps: fills the table of members and opens the listener. Blocks at most config->meet_timeout_ns. A failure
- * after others may already have finished is stored in `doom`, and the status is GYRE_SUCCESS: the overlay tells the
- * others. */
+ * after others may already have finished is stored in `bootstrap_failure`, and the status is GYRE_SUCCESS: the overlay
+ * tells the others. */
 gyre_status gy_world_bootstrap(struct gy_world *world, const struct gy_identity *identity, struct gy_error *error);
 /* Ends pending connects, closes the listener and frees the world, but not the parts that layers above own. `forked`: in
  * a forked child, where the poller is the parent's. */
@@ -88,27 +89,35 @@ void gy_member_know_myself(struct gy_member *own, const struct gy_config *config
 /* Fills the fields that follow from the table of members: hosts and locals. Also, the same on all ranks: the members
  * that are reached only by TCP, because a world of this size needs more links than they have locked memory for. */
 void gy_world_know_members(struct gy_world *world);
-/* The overlay's counterpart of gy_world_on_link and gy_world_dial. */
-void gy_world_on_overlay(struct gy_world *world, gy_listener_func callback, void *user);
-gyre_status gy_world_connect_overlay(struct gy_world *world, int rank, gy_listener_func callback, void *user,
-                                     struct gy_error *error);
 void gy_world_on_no_memory(struct gy_world *world, gy_listener_no_memory_func callback, void *user);
-/* Registers the callback for authenticated inbound data links (one: the tcp transport). */
-void gy_world_on_link(struct gy_world *world, gy_listener_func callback, void *user);
-/* Begins a non-blocking, authenticated connection to `rank`'s listener. Later calls `callback(user, rank, fd)` from the
- * poller with the connected fd and its keys, or with fd = −1 when the connection failed. The reason is logged, and the
- * overlay knows it if the peer is dead. */
-gyre_status gy_world_connect(struct gy_world *world, int rank, gy_listener_func callback, void *user,
-                             struct gy_error *error);
-/* The same from another address of ours (port 0) to another of the member's, which leads to the same listener. */
+
+/* Authenticated connections between two members, for the overlay and for each transport that needs some. Each has a
+ * purpose of its own (enum gy_purpose of handshake.h), and a purpose has one owner at a time.
+ *
+ *   initiator: gy_world_connect --> its callback        acceptor: gy_world_on, any time --> its callback
+ *
+ * The callback is called from the poller, or by gy_world_on itself for a connection that has been waiting. It gets the
+ * peer's rank, the connected, non-blocking `fd`, which it owns, and the connection's keys, which are valid during the
+ * call: see gy_seal_begin of record_protection.h. The suite GY_SUITE_OFF means that the bytes travel as they are. */
+
+/* Hands inbound connections of the purpose to `callback`. They may come as soon as the peer has the table of members:
+ * those that come earlier are kept. INTERNAL: the purpose has an owner already. */
+gyre_status gy_world_on(struct gy_world *world, enum gy_purpose purpose, gy_listener_func callback, void *user,
+                        struct gy_error *error);
+/* Ends it, if `user` is the owner. Later connections are kept for the next owner. */
+void gy_world_off(struct gy_world *world, enum gy_purpose purpose, const void *user);
+/* Where a connection leads if not from any address to the member's: both lead to the same listener. */
 struct gy_route {
-    struct sockaddr_storage from, to;
+    struct sockaddr_storage from, to; /* port 0; with a port */
 };
-gyre_status gy_world_connect_along(struct gy_world *world, int rank, const struct gy_route *route,
-                                   gy_listener_func callback, void *user, struct gy_error *error);
-/* The same for the rdma transport, whose connections agree on queue pairs and end when the peer does. */
-void gy_world_on_rdma(struct gy_world *world, gy_listener_func callback, void *user);
-gyre_status gy_world_connect_rdma(struct gy_world *world, int rank, gy_listener_func callback, void *user,
-                                  struct gy_error *error);
+/* Begins a connection to `rank`'s listener, which is open before the peer's transports are. `route` NULL: to the
+ * member's address. Later calls `callback` as above, with fd = −1 and keys NULL when the connection failed: then
+ * world->connect_errnum says why. The reason is logged, and the overlay knows it if the peer is dead. */
+gyre_status gy_world_connect(struct gy_world *world, int rank, enum gy_purpose purpose, const struct gy_route *route,
+                             gy_listener_func callback, void *user, struct gy_error *error);
+/* The abstract name of a Unix socket of the member: "gyre-", `prefix` and a hash, so that /proc/net/unix reveals no
+ * number from which a future name could be computed. Any process of the host may connect to it: the acceptor checks the
+ * user, or runs the handshake. Returns the length of the address. */
+socklen_t gy_world_unix_name(const struct gy_world *world, int rank, const char *prefix, struct sockaddr_un *name_p);
 
 #endif

@@ -41,8 +41,8 @@ static const struct gy_setting settings[] = {
     {"GYRE_MEET_TIMEOUT", &gy_setting_time, FIELD(meet_timeout_ns), TIMEOUT_RANGE, "300", "s",
      "how long the ranks wait for each other when a communicator is made", TIMEOUT_ALLOWED, PLAIN},
     {"GYRE_TRANSPORT", &gy_setting_names, FIELD(transports), 0, 0, "shm,rdma,tcp", "names",
-     "transports that may be used; between two ranks that of shm, rdma, tcp which comes first; the same on every "
-     "rank",
+     "transports that may be used; two ranks use the first, in the order of the default, that joins both; the same on "
+     "every rank",
      "names between commas, such as shm,tcp", SHARED},
     {"GYRE_ALGORITHM", &gy_setting_choices, FIELD(algorithm), 0, 0, "", "choices",
      "algorithms to force, the same on every rank: COLLECTIVE:ALGORITHM between commas; a call that one cannot do "
@@ -105,14 +105,16 @@ static const struct gy_setting settings[] = {
      "address space per rank of this host for gyre_mem_alloc; memory is taken when it is used",
      "a size from 1m to 16t, such as 512m or 16G", PLAIN},
     {"GYRE_SHM_SLOT", &gy_setting_size, FIELD(shm_slot), 4096, 1 << 30, "256k", "bytes",
-     "one slot of the memory through which ranks of a host exchange data; the same on every rank",
+     "one slot of the memory through which ranks of a host exchange data, and over any transport the most bytes in one "
+     "frame of a communicator on one host; the same on every rank",
      "a size from 4k to 1g, such as 256k", SHARED},
     {"GYRE_SHM_READ", &gy_setting_switch, FIELD(shm_read), 0, 0, "1", "0|1",
      "1: where all ranks of a host may read each other's memory through the kernel, long vectors are copied "
      "once where that is quicker; 0: never, for buffers that the kernel does not read, such as a device's",
      "0 or 1", PLAIN},
     {"GYRE_TCP_TILE", &gy_setting_size, FIELD(tcp_tile), 8 << 10, 1 << 20, "256k", "bytes",
-     "the most bytes in one frame of a communicator on several hosts; the same on every rank",
+     "over any transport, not TCP alone, the most bytes in one frame of a communicator on several hosts; the same on "
+     "every rank",
      "a size from 8k to 1m, such as 256k", SHARED},
     {"GYRE_TCP_CONGESTION", &gy_setting_text, FIELD(tcp_congestion), 0, 0, "", "name",
      "congestion control of TCP links between machines, such as cubic; empty: the system's "

@@ -18,7 +18,7 @@ struct gy_config {
     int64_t stall_timeout_ns; /* GYRE_STALL_TIMEOUT  stall clock, s, 30 */
     int64_t peer_timeout_ns;  /* GYRE_PEER_TIMEOUT   loss of a host, s, 10 */
     int64_t meet_timeout_ns;  /* GYRE_MEET_TIMEOUT   bootstrap, s, 300 */
-    char transports[64];      /* GYRE_TRANSPORT      comma list, "shm,rdma,tcp" */
+    char transports[64];      /* GYRE_TRANSPORT      comma list */
     char algorithm[256];      /* GYRE_ALGORITHM      "all_reduce:ring,broadcast:binary_tree", "" */
     struct gy_tuning tuning;  /* GYRE_TUNING         a file of gyre-tune's, "" */
     bool canonical;           /* GYRE_ORDER          shape|canonical */
@@ -34,9 +34,9 @@ struct gy_config {
     int integrity;            /* GYRE_INTEGRITY      off|crc|mac|encrypt, off */
     size_t verify;            /* GYRE_VERIFY         results after which their hashes are compared, 0 = never */
     size_t shm_reserve; /* GYRE_SHM_RESERVE    address space per local rank for gyre_mem_alloc, bytes with k/M/G, 16G */
-    size_t shm_slot;    /* GYRE_SHM_SLOT       slot of a region, bytes, 256k */
+    size_t shm_slot;    /* GYRE_SHM_SLOT       slot of a region, and bytes per frame inside a host, 256k */
     bool shm_read;      /* GYRE_SHM_READ       0|1: ranks of a host read each other's memory through the kernel, 1 */
-    size_t tcp_tile;    /* GYRE_TCP_TILE       bytes per frame, 256k */
+    size_t tcp_tile;    /* GYRE_TCP_TILE       bytes per frame of any transport between hosts, 256k */
     char tcp_congestion[16]; /* GYRE_TCP_CONGESTION  control of links between machines, "" = the system's */
     int64_t spin_ns;         /* GYRE_SPIN           us a wait spins (or yields) before it sleeps, -1 = by load */
     bool progress_thread;    /* GYRE_PROGRESS_THREAD  a thread drives while no caller does */
@@ -49,8 +49,8 @@ struct gy_config {
     int rdma_queue_pairs;    /* GYRE_RDMA_QUEUE_PAIRS  per device and link */
     int rdma_ack_timeout;    /* GYRE_RDMA_ACK_TIMEOUT  4.096 us * 2^n, -1 and 0 = by GYRE_PEER_TIMEOUT */
     size_t rdma_ring;        /* GYRE_RDMA_RING  bytes that a peer may have on its way, a power of two */
-    uint32_t reach;          /* no setting: what gy_transports_reach found, for bootstrap */
-    int reach_links;         /* no setting: the largest number of other ranks for which that holds */
+    uint32_t fabrics;        /* no setting: what gy_transports_survey found, for bootstrap */
+    int fabric_links;        /* no setting: the largest number of other ranks for which that holds */
     bool show_choice;        /* GYRE_SHOW_CHOICE    print the algorithm chosen per shape, once */
 };
 

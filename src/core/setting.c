@@ -234,7 +234,7 @@ static bool parse_list(const struct gy_setting *setting, const char *text, void 
     }
 }
 
-/* "shm,rdma,tcp". The registry checks whether a transport of that name exists. */
+/* "shm,tcp". The registry checks whether a transport of that name exists. */
 static bool parse_names(const struct gy_setting *setting, const char *text, void *field)
 {
     return parse_list(setting, text, field, name_item);

@@ -224,7 +224,7 @@ static hwloc_obj_type_t last_cache(hwloc_topology_t topology)
     return HWLOC_OBJ_L2CACHE;
 }
 
-int gy_topology_place(bool caches)
+int gy_topology_binding(bool caches)
 {
     hwloc_topology_t topology;
     hwloc_bitmap_t bound;

@@ -17,7 +17,7 @@ void gy_topology_describe(gyre_print_func print,
 void gy_topology_device_distances(const char *const *names, int count, int *distances_p);
 /* The NUMA node, or (caches) the last-level cache, within which this thread is bound: 1, 2, …; 0: it may run in
  * several, or it is not known. Loads hwloc. */
-int gy_topology_place(bool caches);
+int gy_topology_binding(bool caches);
 /* A 64-bit key that is equal for processes that can share memory: GYRE_HOST_ID if `host_id` is not empty, else boot id,
  * network namespace and user. */
 uint64_t gy_topology_host_key(const char *host_id);

@@ -69,7 +69,7 @@ static void call(struct gy_agreement *agreement, struct gy_instance *instance, i
     bool comes = instance->input.kind != GY_AGREEMENT_UNIFORM || peer->entered;
     int64_t last = comes && peer->called == 0 ? instance->began : peer->called;
 
-    if (now - last < gy_instance_beat_interval(agreement) || !gy_overlay_reach(agreement->overlay, rank))
+    if (now - last < gy_instance_beat_interval(agreement) || !gy_overlay_ensure_connected(agreement->overlay, rank))
         return;
     if (gy_instance_send(agreement, instance, comes ? GY_AGREEMENT_ASK : GY_AGREEMENT_BEAT, rank,
                          agreement->world->rank, NULL))
@@ -173,7 +173,7 @@ static void follow(struct gy_agreement *agreement, struct gy_instance *instance,
     gy_instance_watch(agreement, instance, coordinator, now);
     if (!due && instance->joined == coordinator)
         return;
-    if (!gy_overlay_reach(agreement->overlay, coordinator))
+    if (!gy_overlay_ensure_connected(agreement->overlay, coordinator))
         return;
     instance->beat_at = now;
     instance->promised = coordinator;
@@ -243,7 +243,7 @@ static bool lacks_quorum(struct gy_agreement *agreement, struct gy_instance *ins
         const struct gy_failed_rank *failure = gy_overlay_failure(agreement->overlay, instance->members[i]);
 
         if (failure->status == GYRE_PEER_DEAD && !failure->proved && instance->short_since == 0)
-            gy_overlay_reach(agreement->overlay, instance->members[i]);
+            gy_overlay_ensure_connected(agreement->overlay, instance->members[i]);
     }
     int64_t changed = gy_overlay_failures_changed(agreement->overlay);
     if (instance->short_since == 0 || changed > instance->short_since)

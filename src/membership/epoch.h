@@ -8,8 +8,8 @@
 struct gy_join_address;
 
 /* Determines the identity of this process and bootstraps. Blocks at most config->meet_timeout_ns. `user` may be NULL.
- * On failure nothing is left. A failure after others may already have finished is stored in world->doom, and
- * gy_overlay_create then fails with it. config and poller stay the caller's and outlive the world. */
+ * On failure nothing is left. A failure after others may already have finished is stored in world->bootstrap_failure,
+ * and gy_overlay_create then fails with it. config and poller stay the caller's and outlive the world. */
 gyre_status gy_world_open(const gyre_config *user, struct gy_config *config, struct gy_poller *poller,
                           struct gy_world **world_p, struct gy_error *error);
 void gy_world_free(struct gy_world *world);    /* closes the listener; NULL is allowed */

@@ -331,7 +331,7 @@ void gy_neighbours_flush(struct gy_overlay *overlay)
 
 void gy_neighbours_close(struct gy_overlay *overlay)
 {
-    gy_world_on_overlay(overlay->world, NULL, NULL);
+    gy_world_off(overlay->world, GY_PURPOSE_OVERLAY, overlay);
     for (int i = 0; i < overlay->count; i++) {
         gy_neighbour_unwatch(overlay->neighbours[i], &overlay->neighbours[i]->pidfd);
         gy_neighbour_unwatch(overlay->neighbours[i], &overlay->neighbours[i]->probe);

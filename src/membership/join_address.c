@@ -128,21 +128,21 @@ gyre_status gy_join_address_find(const struct gy_world *world, struct sockaddr_s
 }
 
 /* A free port gives the Unix socket its name. */
-static int listen_local(struct gy_place *place)
+static int listen_local(struct gy_endpoint *endpoint)
 {
     int fd = -1;
 
     errno = EADDRINUSE;
     for (int i = 0; i < NAMES && fd < 0 && errno == EADDRINUSE; i++) {
-        struct gy_place port = {.address = place->address};
+        struct gy_endpoint port = {.address = endpoint->address};
         int reserved = gy_socket_listen(&port);
 
         if (reserved < 0)
             return -1;
-        gy_place_of_user(&port.address, place);
-        fd = gy_socket_listen(place);
+        gy_endpoint_of_user(&port.address, endpoint);
+        fd = gy_socket_listen(endpoint);
         if (fd >= 0)
-            place->address = port.address;
+            endpoint->address = port.address;
         int errnum = errno;
         close(reserved);
         errno = errnum;
@@ -153,62 +153,62 @@ static int listen_local(struct gy_place *place)
 gyre_status gy_join_address_open(struct gy_world *world, struct gy_error *error)
 {
     struct gy_join_address *join_address = world->join_address;
-    struct gy_place place = {0};
+    struct gy_endpoint endpoint = {0};
     gyre_status status;
     int fd;
 
     join_address->used = true;
     if (join_address->own.fd >= 0)
         return GYRE_SUCCESS;
-    status = gy_join_address_find(world, &place.address, error);
+    status = gy_join_address_find(world, &endpoint.address, error);
     if (status != GYRE_SUCCESS)
         return status;
-    fd = join_address->local_only ? listen_local(&place) : gy_socket_listen(&place);
+    fd = join_address->local_only ? listen_local(&endpoint) : gy_socket_listen(&endpoint);
     if (fd < 0)
         return gy_error_system(error, errno, "rank %d cannot listen for joining processes", world->rank);
-    join_address->own = (struct gy_join_listener){fd, place};
+    join_address->own = (struct gy_join_listener){fd, endpoint};
     return GYRE_SUCCESS;
 }
 
 static void announce_port(struct gy_join_address *join_address)
 {
     struct gy_error ignored = {.rank = -1, .quiet = true};
-    struct gy_place place = {0};
+    struct gy_endpoint endpoint = {0};
     const struct gy_address *address = &join_address->address;
     int fd;
 
     if (join_address->known.fd >= 0 || address->port == 0 ||
-        gy_address_resolve(address->host, address->port, &place.address, &ignored) != GYRE_SUCCESS)
+        gy_address_resolve(address->host, address->port, &endpoint.address, &ignored) != GYRE_SUCCESS)
         return;
-    if (!gy_address_is_local(&place.address)) {
+    if (!gy_address_is_local(&endpoint.address)) {
         gy_log(GY_LOG_INFO,
                "joining processes do not find this world at tcp://%s:%u, which is no address of rank 0's host now",
                address->host, address->port);
         return;
     }
     if (join_address->local_only)
-        gy_place_of_user(&place.address, &place);
+        gy_endpoint_of_user(&endpoint.address, &endpoint);
     else if (gy_address_is_name(address->host))
-        gy_address_any(address->port, &place.address);
-    fd = gy_socket_listen(&place);
+        gy_address_any(address->port, &endpoint.address);
+    fd = gy_socket_listen(&endpoint);
     if (fd < 0)
         gy_log(GY_LOG_INFO, "joining processes do not find this world at tcp://%s:%u: %s", address->host, address->port,
                strerror(errno));
     else
-        join_address->known = (struct gy_join_listener){fd, place};
+        join_address->known = (struct gy_join_listener){fd, endpoint};
 }
 
 static void announce_file(const struct gy_join_address *join_address)
 {
     struct gy_error error = {.rank = -1, .quiet = true};
-    struct gy_place place;
+    struct gy_endpoint endpoint;
     uint64_t nonce;
     char why[320];
 
-    if (gy_rendezvous_read(join_address->address.path, join_address->local_only, &place, &nonce, why, sizeof(why)) &&
+    if (gy_rendezvous_read(join_address->address.path, join_address->local_only, &endpoint, &nonce, why, sizeof(why)) &&
         nonce == join_address->nonce)
         return;
-    if (gy_rendezvous_write(join_address->address.path, &join_address->own.place, join_address->nonce, &error) !=
+    if (gy_rendezvous_write(join_address->address.path, &join_address->own.endpoint, join_address->nonce, &error) !=
         GYRE_SUCCESS)
         gy_log(GY_LOG_WARN, "joining processes do not find this world: %.300s", error.text);
 }
@@ -229,6 +229,6 @@ const char *gy_join_address_text(const struct gy_join_address *join_address, cha
 {
     char text[GY_ADDRESS_TEXT];
 
-    snprintf(text_p, GY_JOIN_ADDRESS_TEXT, "tcp://%s", gy_address_format(&join_address->own.place.address, text));
+    snprintf(text_p, GY_JOIN_ADDRESS_TEXT, "tcp://%s", gy_address_format(&join_address->own.endpoint.address, text));
     return text_p;
 }

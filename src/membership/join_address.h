@@ -13,7 +13,7 @@
 /* A listener that answers only while the world grows; otherwise joiners wait in the kernel's backlog. */
 struct gy_join_listener {
     int fd; /* −1: there is none */
-    struct gy_place place;
+    struct gy_endpoint endpoint;
 };
 
 struct gy_join_address {

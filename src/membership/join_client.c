@@ -2,7 +2,7 @@
  *
  *   LOOKING ──handshake, HELLO──► WAITING ──CALL, HERE──► WAITING ──WELCOME──► a world, epoch 2 or later
  *      ▲  ▲  └ refused: the end, unless the socket may have another owner by now
- *      │  └── ELSEWHERE: tries that place next, then the address again
+ *      │  └── ELSEWHERE: tries that endpoint next, then the address again
  *      └───── no listener, or the socket ends, or rank 0 is silent for too long: again, with another listener and nonce
  *
  * The joiner creates its own listener before HELLO, which carries its address, and opens it when WELCOME has brought
@@ -42,8 +42,8 @@ struct joiner {
     struct gy_join_address *join_address; /* of the world to come */
     struct gy_member own;                 /* without its address */
     struct gy_next_world next;
-    struct gy_place place, elsewhere; /* where this attempt goes; where the next one shall */
-    bool redirected, aside;           /* the next attempt goes elsewhere; this one has */
+    struct gy_endpoint endpoint, elsewhere; /* where this attempt goes; where the next one shall */
+    bool redirected, aside;                 /* the next attempt goes elsewhere; this one has */
     struct gy_handshake_io *handshake_io;
     bool handshake_over; /* the handshake is over */
     int errnum;
@@ -69,17 +69,17 @@ static bool failed(const struct joiner *joiner)
 
 /* ---- where ---- */
 
-static bool resolve(struct joiner *joiner, struct gy_place *place_p)
+static bool resolve(struct joiner *joiner, struct gy_endpoint *endpoint_p)
 {
     const struct gy_address *address = &joiner->identity->address;
     struct gy_error error = {.rank = -1, .quiet = true};
-    struct gy_place place = {0};
+    struct gy_endpoint endpoint = {0};
 
-    if (gy_address_resolve(address->host, address->port, &place.address, &error) != GYRE_SUCCESS) {
+    if (gy_address_resolve(address->host, address->port, &endpoint.address, &error) != GYRE_SUCCESS) {
         snprintf(joiner->why, sizeof(joiner->why), "%.380s", error.text);
         return false;
     }
-    if (joiner->join_address->local_only && !gy_address_is_local(&place.address)) {
+    if (joiner->join_address->local_only && !gy_address_is_local(&endpoint.address)) {
         gy_error_set(
             joiner->error, GYRE_BAD_CONFIGURATION, -1,
             "tcp://%s:%u is another host, and there is no secret: set GYRE_SECRET or GYRE_SECRET_FILE to the text "
@@ -88,25 +88,25 @@ static bool resolve(struct joiner *joiner, struct gy_place *place_p)
         return false;
     }
     if (joiner->join_address->local_only)
-        gy_place_of_user(&place.address, &place);
-    *place_p = place;
+        gy_endpoint_of_user(&endpoint.address, &endpoint);
+    *endpoint_p = endpoint;
     return true;
 }
 
-static bool find_place(struct joiner *joiner, struct gy_place *place_p)
+static bool find_endpoint(struct joiner *joiner, struct gy_endpoint *endpoint_p)
 {
     struct gy_error ignored = {.rank = -1, .quiet = true};
     struct sockaddr_storage own;
     uint64_t nonce;
 
     if (joiner->identity->address.kind == GY_ADDRESS_TCP)
-        return resolve(joiner, place_p);
-    if (!gy_rendezvous_read(joiner->identity->address.path, joiner->join_address->local_only, place_p, &nonce,
+        return resolve(joiner, endpoint_p);
+    if (!gy_rendezvous_read(joiner->identity->address.path, joiner->join_address->local_only, endpoint_p, &nonce,
                             joiner->why, sizeof(joiner->why)))
         return false;
-    if (gy_address_is_link_local(&place_p->address) &&
+    if (gy_address_is_link_local(&endpoint_p->address) &&
         gy_address_own(NULL, joiner->config->interface, &own, &ignored) == GYRE_SUCCESS)
-        gy_address_take_scope(&place_p->address, &own);
+        gy_address_take_scope(&endpoint_p->address, &own);
     return true;
 }
 
@@ -114,7 +114,7 @@ static bool find_place(struct joiner *joiner, struct gy_place *place_p)
 static bool moved(const struct joiner *joiner)
 {
     return joiner->identity->address.kind == GY_ADDRESS_FILE && !joiner->aside &&
-           gy_rendezvous_moved(joiner->identity->address.path, joiner->join_address->local_only, &joiner->place);
+           gy_rendezvous_moved(joiner->identity->address.path, joiner->join_address->local_only, &joiner->endpoint);
 }
 
 /* ---- hearing ---- */
@@ -200,9 +200,9 @@ static bool is_forsaken(struct joiner *joiner)
 
 static void hear_elsewhere(struct joiner *joiner, const uint8_t *body)
 {
-    if (!gy_place_decode(body, &joiner->elsewhere))
+    if (!gy_endpoint_decode(body, &joiner->elsewhere))
         return;
-    gy_address_take_scope(&joiner->elsewhere.address, &joiner->place.address);
+    gy_address_take_scope(&joiner->elsewhere.address, &joiner->endpoint.address);
     joiner->lost = joiner->redirected = true;
 }
 
@@ -224,7 +224,7 @@ static void on_message(void *user, struct gy_stream *stream, uint8_t kind, uint8
         hear_welcome(joiner, body, bytes);
     else if (kind == GY_JOIN_FAILED)
         gy_bootstrap_failed_decode(body, bytes, joiner->error);
-    else if (kind == GY_JOIN_ELSEWHERE && bytes == GY_PLACE_WIRE)
+    else if (kind == GY_JOIN_ELSEWHERE && bytes == GY_ENDPOINT_WIRE)
         hear_elsewhere(joiner, body);
 }
 
@@ -256,7 +256,7 @@ static void on_handshake(void *user, struct gy_handshake_io *handshake_io, int e
 
 /* ---- one attempt ---- */
 
-/* Turns until `*until`, an end, or the place is another one. */
+/* Turns until `*until`, an end, or the endpoint is another one. */
 static void wait_for(struct joiner *joiner, const bool *until)
 {
     int64_t check_at = gy_now() + CHECK_EVERY;
@@ -283,11 +283,11 @@ static gyre_status make_listener(struct joiner *joiner)
 
     if (joiner->next.listener)
         return GYRE_SUCCESS;
-    if (joiner->place.local && !*joiner->config->interface)
+    if (joiner->endpoint.is_unix && !*joiner->config->interface)
         ((struct sockaddr_in *)&at)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     else
-        status = gy_address_own(joiner->place.local ? NULL : &joiner->place.address, joiner->config->interface, &at,
-                                joiner->error);
+        status = gy_address_own(joiner->endpoint.is_unix ? NULL : &joiner->endpoint.address, joiner->config->interface,
+                                &at, joiner->error);
     if (status == GYRE_SUCCESS)
         status = gy_world_next_prepare_at(&joiner->own, &at, joiner->config, &joiner->next, joiner->error);
     return status;
@@ -336,7 +336,7 @@ static void knock(struct joiner *joiner)
 
 static void attempt(struct joiner *joiner)
 {
-    int fd = gy_socket_connect(&joiner->place);
+    int fd = gy_socket_connect(&joiner->endpoint);
 
     joiner->handshake_over = false;
     joiner->refusal = GY_REFUSAL_NONE;
@@ -403,9 +403,9 @@ static gyre_status join(struct joiner *joiner)
     while (!failed(joiner) && !joiner->world) {
         joiner->aside = joiner->redirected;
         joiner->redirected = false;
-        joiner->place = joiner->elsewhere;
-        if (joiner->aside || find_place(joiner, &joiner->place)) {
-            gy_place_format(&joiner->place, at, sizeof(at));
+        joiner->endpoint = joiner->elsewhere;
+        if (joiner->aside || find_endpoint(joiner, &joiner->endpoint)) {
+            gy_endpoint_format(&joiner->endpoint, at, sizeof(at));
             attempt(joiner);
             handle_refusal(joiner, at);
         }

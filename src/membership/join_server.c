@@ -46,28 +46,28 @@ struct gy_join_server {
     struct gy_world *world;
     struct gy_listener *listeners[LISTENERS];
     bool host;
-    struct gy_place elsewhere;
+    struct gy_endpoint elsewhere;
     struct joiner *first; /* in the order in which they came */
     int count;
     struct gy_watch timer; /* of rank 0, for WAIT; fd −1: none */
 };
 
-void gy_place_encode(const struct gy_place *place, uint8_t wire_p[GY_PLACE_WIRE])
+void gy_endpoint_encode(const struct gy_endpoint *endpoint, uint8_t wire_p[GY_ENDPOINT_WIRE])
 {
-    wire_p[0] = place->local;
-    gy_address_encode(&place->address, wire_p + 1);
-    memcpy(wire_p + 1 + GY_ADDRESS_WIRE, place->name, sizeof(place->name));
+    wire_p[0] = endpoint->is_unix;
+    gy_address_encode(&endpoint->address, wire_p + 1);
+    memcpy(wire_p + 1 + GY_ADDRESS_WIRE, endpoint->name, sizeof(endpoint->name));
 }
 
-bool gy_place_decode(const uint8_t wire[GY_PLACE_WIRE], struct gy_place *place_p)
+bool gy_endpoint_decode(const uint8_t wire[GY_ENDPOINT_WIRE], struct gy_endpoint *endpoint_p)
 {
-    struct gy_place place = {.local = wire[0] != 0};
+    struct gy_endpoint endpoint = {.is_unix = wire[0] != 0};
 
-    memcpy(place.name, wire + 1 + GY_ADDRESS_WIRE, sizeof(place.name));
-    if (wire[0] > 1 || !gy_address_decode(wire + 1, &place.address) || place.name[sizeof(place.name) - 1] ||
-        (!place.local && place.address.ss_family != AF_INET && place.address.ss_family != AF_INET6))
+    memcpy(endpoint.name, wire + 1 + GY_ADDRESS_WIRE, sizeof(endpoint.name));
+    if (wire[0] > 1 || !gy_address_decode(wire + 1, &endpoint.address) || endpoint.name[sizeof(endpoint.name) - 1] ||
+        (!endpoint.is_unix && endpoint.address.ss_family != AF_INET && endpoint.address.ss_family != AF_INET6))
         return false;
-    *place_p = place;
+    *endpoint_p = endpoint;
     return true;
 }
 
@@ -170,15 +170,15 @@ static void hear_hello(struct joiner *joiner, uint8_t *body, size_t bytes)
     struct gy_error error = {.rank = -1};
     struct gy_wire wire = gy_wire_over(body, bytes);
     uint64_t label = gy_wire_get(&wire, 8);
-    uint8_t place[GY_PLACE_WIRE];
+    uint8_t endpoint[GY_ENDPOINT_WIRE];
 
     if (bytes < GY_JOIN_HELLO_LEAST || !gy_member_decode(wire.at, &joiner->member) ||
         joiner->member.address.ss_family == AF_UNSPEC) {
         gy_log(GY_LOG_WARN, "a joining process said something that this version does not understand");
         gy_stream_close(&joiner->stream);
     } else if (!join_server->host) {
-        gy_place_encode(&join_server->elsewhere, place);
-        gy_stream_send(&joiner->stream, GY_JOIN_ELSEWHERE, place, sizeof(place));
+        gy_endpoint_encode(&join_server->elsewhere, endpoint);
+        gy_stream_send(&joiner->stream, GY_JOIN_ELSEWHERE, endpoint, sizeof(endpoint));
         gy_stream_close(&joiner->stream);
     } else if (!fits(join_server, label, body + GY_JOIN_HELLO_LEAST, bytes - GY_JOIN_HELLO_LEAST, &error)) {
         refuse(joiner, &error);
@@ -279,7 +279,7 @@ static gyre_status open_listener(struct gy_join_server *join_server, const struc
     return gy_listener_open(*listener_p, &env, error);
 }
 
-gyre_status gy_join_server_open(struct gy_world *world, const struct gy_place *elsewhere,
+gyre_status gy_join_server_open(struct gy_world *world, const struct gy_endpoint *elsewhere,
                                 struct gy_join_server **join_server_p, struct gy_error *error)
 {
     struct gy_join_server *join_server = gy_alloc_zero(1, sizeof(*join_server));

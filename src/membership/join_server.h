@@ -24,7 +24,7 @@
 
 enum gy_join_kind {
     GY_JOIN_HELLO = 1, /* label 8, member record, shared settings */
-    GY_JOIN_ELSEWHERE, /* place */
+    GY_JOIN_ELSEWHERE, /* endpoint */
     GY_JOIN_CALL,
     GY_JOIN_HERE,
     GY_JOIN_WELCOME, /* job 8, salt, epoch 4, rank 4, size 4, charter: length 2 and bytes, members in order of rank */
@@ -35,11 +35,11 @@ enum gy_join_kind {
 #define GY_JOIN_HELLO_LEAST (8 + GY_MEMBER_WIRE)
 #define GY_JOIN_HELLO_MOST (GY_JOIN_HELLO_LEAST + GY_CONFIG_SHARED)
 #define GY_JOIN_WELCOME_LEAST (8 + GY_KEY_BYTES + 4 + 4 + 4 + 2)
-#define GY_PLACE_WIRE (1 + GY_ADDRESS_WIRE + 64)
+#define GY_ENDPOINT_WIRE (1 + GY_ADDRESS_WIRE + 64)
 
-void gy_place_encode(const struct gy_place *place, uint8_t wire_p[GY_PLACE_WIRE]);
+void gy_endpoint_encode(const struct gy_endpoint *endpoint, uint8_t wire_p[GY_ENDPOINT_WIRE]);
 /* false: nonsense. */
-bool gy_place_decode(const uint8_t wire[GY_PLACE_WIRE], struct gy_place *place_p);
+bool gy_endpoint_decode(const uint8_t wire[GY_ENDPOINT_WIRE], struct gy_endpoint *endpoint_p);
 
 /* The data of the epoch that a joiner gets, besides the members. */
 struct gy_charter {
@@ -49,9 +49,9 @@ struct gy_charter {
 
 struct gy_join_server;
 
-/* Starts to answer joiners at the listeners of world->join address, which is open. `elsewhere`: the place where rank 0
- * answers; NULL: this is rank 0. Callbacks of the world's poller do the work. */
-gyre_status gy_join_server_open(struct gy_world *world, const struct gy_place *elsewhere,
+/* Starts to answer joiners at the listeners of world->join address, which is open. `elsewhere`: the endpoint where rank
+ * 0 answers; NULL: this is rank 0. Callbacks of the world's poller do the work. */
+gyre_status gy_join_server_open(struct gy_world *world, const struct gy_endpoint *elsewhere,
                                 struct gy_join_server **join_server_p, struct gy_error *error);
 /* How many wait to be let in. */
 int gy_join_server_waiting(struct gy_join_server *join_server);

@@ -93,7 +93,7 @@ void gy_overlay_declare_failed(struct gy_overlay *overlay, int rank, gyre_status
 /* When the last failure was learnt; now, while one is being found out. 0: there is none. */
 int64_t gy_overlay_failures_changed(const struct gy_overlay *overlay);
 /* Returns true if there is a connection to `rank`. Otherwise one is begun, in any state of the world. */
-bool gy_overlay_reach(struct gy_overlay *overlay, int rank);
+bool gy_overlay_ensure_connected(struct gy_overlay *overlay, int rank);
 /* Messages of one part of the layer above, of `most` bytes at most. The poller's callbacks call `func` for each message
  * received. */
 typedef void gy_overlay_message_func(void *user, int from, uint8_t *body, size_t bytes);

@@ -97,7 +97,8 @@ void gy_neighbour_on_demand(struct gy_overlay *overlay, int rank, bool waits)
         return; /* again at the next turn */
     neighbour->on_demand = true;
     neighbour->witness = !waits;
-    if (gy_world_connect_overlay(overlay->world, rank, on_connected, overlay, &ignored) != GYRE_SUCCESS)
+    if (gy_world_connect(overlay->world, rank, GY_PURPOSE_OVERLAY, NULL, on_connected, overlay, &ignored) !=
+        GYRE_SUCCESS)
         neighbour->ended = true; /* the other clocks remain */
 }
 
@@ -106,7 +107,7 @@ void gy_overlay_connect_on_demand(struct gy_overlay *overlay, int rank)
     gy_neighbour_on_demand(overlay, rank, true);
 }
 
-bool gy_overlay_reach(struct gy_overlay *overlay, int rank)
+bool gy_overlay_ensure_connected(struct gy_overlay *overlay, int rank)
 {
     struct gy_neighbour *theirs = gy_neighbour_find(overlay, rank, false),
                         *ours = gy_neighbour_find(overlay, rank, true);
@@ -122,7 +123,8 @@ bool gy_overlay_reach(struct gy_overlay *overlay, int rank)
         return false;
     gy_neighbour_renew(ours);
     ours->on_demand = ours->connect_begun = true;
-    if (gy_world_connect_overlay(overlay->world, rank, on_connected, overlay, &ignored) != GYRE_SUCCESS)
+    if (gy_world_connect(overlay->world, rank, GY_PURPOSE_OVERLAY, NULL, on_connected, overlay, &ignored) !=
+        GYRE_SUCCESS)
         ours->ended = true; /* again at the next turn */
     return false;
 }
@@ -157,12 +159,12 @@ static void on_probe(void *owner, uint32_t events)
 static void probe(struct gy_neighbour *neighbour)
 {
     struct gy_world *world = neighbour->overlay->world;
-    struct gy_place place = {.address = world->members[neighbour->rank].address};
+    struct gy_endpoint endpoint = {.address = world->members[neighbour->rank].address};
     int fd;
 
     if (neighbour->probe.fd >= 0)
         return;
-    fd = gy_socket_connect(&place);
+    fd = gy_socket_connect(&endpoint);
     if (fd < 0)
         return; /* for want of a descriptor, for example: the deadline of bootstrap remains */
     gy_socket_tune(fd, world->config->peer_timeout_ns);
@@ -210,8 +212,8 @@ static int count_absent(struct gy_overlay *overlay, struct gy_neighbour **absent
 
 static void connect_to(struct gy_neighbour *neighbour, struct gy_error *error)
 {
-    neighbour->connect_begun = gy_world_connect_overlay(neighbour->overlay->world, neighbour->rank, on_connected,
-                                                        neighbour->overlay, error) == GYRE_SUCCESS;
+    neighbour->connect_begun = gy_world_connect(neighbour->overlay->world, neighbour->rank, GY_PURPOSE_OVERLAY, NULL,
+                                                on_connected, neighbour->overlay, error) == GYRE_SUCCESS;
 }
 
 static void connect_all(struct gy_overlay *overlay)
@@ -219,7 +221,7 @@ static void connect_all(struct gy_overlay *overlay)
     struct gy_world *world = overlay->world;
     struct gy_error error = {.rank = -1};
 
-    gy_world_on_overlay(world, on_accepted, overlay);
+    gy_world_on(world, GY_PURPOSE_OVERLAY, on_accepted, overlay, &error);
     for (int i = 0; i < overlay->count && error.status == GYRE_SUCCESS; i++) {
         if (overlay->neighbours[i]->connects)
             connect_to(overlay->neighbours[i], &error);

@@ -64,7 +64,7 @@ void gy_instance_watch(struct gy_agreement *agreement, struct gy_instance *insta
     char text[300];
 
     if (now - instance->began > REACH_AFTER)
-        gy_overlay_reach(agreement->overlay, rank);
+        gy_overlay_ensure_connected(agreement->overlay, rank);
     if (peer->entered && !peer->away && silent > config->stall_timeout_ns) {
         snprintf(text, sizeof(text),
                  "rank %d takes part in an agreement and has said nothing for %.0f s (GYRE_STALL_TIMEOUT); is it "

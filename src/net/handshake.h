@@ -36,14 +36,18 @@
 #define GY_HANDSHAKE_BYTES_3 36u
 #define GY_HANDSHAKE_BYTES_MAX GY_HANDSHAKE_BYTES_1
 
+/* What a connection is for. Values travel on the wire: a new one, as of a transport that connects, is the last, and
+ * docs/wire.md lists it. */
 enum gy_purpose {
     GY_PURPOSE_BOOTSTRAP = 1,
     GY_PURPOSE_OVERLAY,
-    GY_PURPOSE_LINK,
+    GY_PURPOSE_TCP,
     GY_PURPOSE_RDMA,
     GY_PURPOSE_JOIN,
     GY_PURPOSES
 };
+/* Mask of the purposes for which members connect to each other's listeners: all but joining. */
+#define GY_PURPOSES_OF_MEMBERS (((1u << GY_PURPOSES) - 2) & ~(1u << GY_PURPOSE_JOIN))
 
 /* Values travel on the wire. */
 enum gy_refusal {

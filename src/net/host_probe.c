@@ -30,11 +30,11 @@ enum gy_ping_outcome gy_ping_start(struct gy_ping *ping, struct gy_poller *polle
                                    const struct sockaddr_storage *from, int64_t patience_ns, gy_ping_func done,
                                    void *user)
 {
-    struct gy_place place = {.address = *to};
+    struct gy_endpoint endpoint = {.address = *to};
     int fd;
 
-    gy_address_set_port(&place.address, PORT);
-    fd = gy_socket_connect_from(&place, from);
+    gy_address_set_port(&endpoint.address, PORT);
+    fd = gy_socket_connect_from(&endpoint, from);
     if (fd < 0)
         return is_answer(errno) ? GY_PING_ANSWERED : GY_PING_FAILED; /* this host's kernel refuses it on the spot */
     gy_socket_tune(fd, patience_ns);

@@ -180,7 +180,7 @@ bool gy_interface_serves(const char *interfaces, int index, const struct sockadd
 gyre_status gy_interface_listen(const struct gy_config *config, struct sockaddr_storage *own, int *fd_p,
                                 struct gy_error *error)
 {
-    struct gy_place place = {.address = *own};
+    struct gy_endpoint endpoint = {.address = *own};
     struct sockaddr_storage all[GY_RAILS_MOST];
     char text[GY_ADDRESS_TEXT];
     int fd;
@@ -190,13 +190,13 @@ gyre_status gy_interface_listen(const struct gy_config *config, struct sockaddr_
 
         if (status != GYRE_SUCCESS)
             return status;
-        gy_address_any(gy_address_port(own), &place.address);
+        gy_address_any(gy_address_port(own), &endpoint.address);
     }
-    fd = gy_socket_listen(&place);
+    fd = gy_socket_listen(&endpoint);
     if (fd < 0)
         return gy_error_system(error, errno, "process %d cannot listen at %s", (int)getpid(),
                                gy_address_format(own, text));
-    gy_address_set_port(own, gy_address_port(&place.address));
+    gy_address_set_port(own, gy_address_port(&endpoint.address));
     *fd_p = fd;
     return GYRE_SUCCESS;
 }

@@ -403,6 +403,11 @@ void gy_listener_on(struct gy_listener *listener, enum gy_purpose purpose, gy_li
     }
 }
 
+const void *gy_listener_owner(const struct gy_listener *listener, enum gy_purpose purpose)
+{
+    return listener->on[purpose] ? listener->user[purpose] : NULL;
+}
+
 int gy_listener_handshake(const struct gy_listener *listener)
 {
     return listener->handshake_count;

@@ -11,7 +11,7 @@
 
 struct gy_listener;
 
-/* An accepted, authenticated connection for a layer above (GY_PURPOSE_LINK or GY_PURPOSE_RDMA). The callee owns `fd`
+/* An accepted, authenticated connection for the owner of its purpose. The callee owns `fd`
  * (non-blocking), and protects what it sends there with `keys`, which are valid during the call; NULL where fd is
  * −1. */
 typedef void (*gy_listener_func)(void *user, int rank, int fd, const struct gy_seal_keys *keys);
@@ -42,6 +42,8 @@ gyre_status gy_listener_create(int fd, struct gy_listener **listener_p, struct g
 gyre_status gy_listener_open(struct gy_listener *listener, const struct gy_listener_env *env, struct gy_error *error);
 /* Inbound connections with a purpose that has no callback yet are kept for it. callback NULL: keep again. */
 void gy_listener_on(struct gy_listener *listener, enum gy_purpose purpose, gy_listener_func callback, void *user);
+/* The `user` of the purpose's callback, or NULL if it has none. */
+const void *gy_listener_owner(const struct gy_listener *listener, enum gy_purpose purpose);
 void gy_listener_on_refused(struct gy_listener *listener, gy_listener_refused_func callback, void *user);
 void gy_listener_on_no_memory(struct gy_listener *listener, gy_listener_no_memory_func callback, void *user);
 /* Returns the number of handshakes in progress. */

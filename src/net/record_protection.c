@@ -1,7 +1,7 @@
 /* Sealing and opening of single pieces: see record_protection.h. Pure but for the numbers.
  *
- * The place of a piece is (number, 0 for a head and 1 for a body). It goes into the 12 bytes of nonce that ChaCha20 and
- * AES-GCM take. Invariant: a seal closes each place once, so that under one key no nonce has two plaintexts. */
+ * The position of a piece is (number, 0 for a head and 1 for a body). It goes into the 12 bytes of nonce that ChaCha20
+ * and AES-GCM take. Invariant: a seal closes each position once, so that under one key no nonce has two plaintexts. */
 #include "net/record_protection.h"
 
 #include <sodium.h>

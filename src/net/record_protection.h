@@ -3,12 +3,12 @@
  *
  *   | number 8 | head | tag 16 | body ... | tag 16 |     no second tag where there is no body
  *
- * The number counts the heads of one direction from 1. Every tag covers number and place (head or body) as well as the
- * bytes, so a piece fits nowhere but where it was made for:
+ * The number counts the heads of one direction from 1. Every tag covers number and position (head or body) as well as
+ * the bytes, so a piece fits nowhere but where it was made for:
  *
- *   crc       XXH3, 128 bits, of the bytes, mixed with the place: against accident only, it needs no key
- *   mac       Poly1305 under a one-time key, which is ChaCha20's output for (key, place)
- *   encrypt   ChaCha20-Poly1305 or, where both CPUs do AES, AES-256-GCM, with the place as nonce
+ *   crc       XXH3, 128 bits, of the bytes, mixed with the position: against accident only, it needs no key
+ *   mac       Poly1305 under a one-time key, which is ChaCha20's output for (key, position)
+ *   encrypt   ChaCha20-Poly1305 or, where both CPUs do AES, AES-256-GCM, with the position as nonce
  *
  * The keys are the connection's own (handshake.h) and one for each direction, so no nonce is used twice and nothing of
  * another connection, or of the other direction, fits. A head is opened before it is believed: no length, place in
@@ -45,7 +45,7 @@ struct gy_seal {
 #define GY_SEAL_RENEWAL \
     (UINT64_C(1) << 24) /* heads; with bodies of a mebibyte 16 TiB, far within what GCM allows a key */
 
-/* What is wrong with a piece. REPEATED and MISPLACED are genuine pieces of this direction in the wrong place. */
+/* What is wrong with a piece. REPEATED and MISPLACED are genuine pieces of this direction in the wrong position. */
 enum gy_flaw { GY_FLAW_NONE, GY_FLAW_DAMAGED, GY_FLAW_REPEATED, GY_FLAW_MISPLACED };
 
 /* Copies the key. False: out of memory. */

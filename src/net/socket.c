@@ -26,44 +26,45 @@
 #define IDLE_MOST 32767 /* seconds: the kernel refuses more */
 #define PROBES 3        /* unanswered probes after which the host is gone */
 
-const char *gy_place_format(const struct gy_place *place, char *text_p, size_t bytes)
+const char *gy_endpoint_format(const struct gy_endpoint *endpoint, char *text_p, size_t bytes)
 {
     char text[GY_ADDRESS_TEXT];
 
-    if (place->local)
-        snprintf(text_p, bytes, "the local socket %s", place->name);
+    if (endpoint->is_unix)
+        snprintf(text_p, bytes, "the local socket %s", endpoint->name);
     else
-        snprintf(text_p, bytes, "tcp://%s", gy_address_format(&place->address, text));
+        snprintf(text_p, bytes, "tcp://%s", gy_address_format(&endpoint->address, text));
     return text_p;
 }
 
-void gy_place_of_user(const struct sockaddr_storage *address, struct gy_place *place_p)
+void gy_endpoint_of_user(const struct sockaddr_storage *address, struct gy_endpoint *endpoint_p)
 {
     char text[GY_ADDRESS_TEXT];
 
-    place_p->local = true;
-    snprintf(place_p->name, sizeof(place_p->name), "gyre-%u-%.48s", (unsigned)geteuid(),
+    endpoint_p->is_unix = true;
+    snprintf(endpoint_p->name, sizeof(endpoint_p->name), "gyre-%u-%.48s", (unsigned)geteuid(),
              gy_address_format(address, text));
 }
 
-static socklen_t place_encode(const struct gy_place *place, struct sockaddr_storage *address_p)
+static socklen_t place_encode(const struct gy_endpoint *endpoint, struct sockaddr_storage *address_p)
 {
     struct sockaddr_un *un = (struct sockaddr_un *)address_p;
-    size_t length = strnlen(place->name, sizeof(place->name) - 1);
+    size_t length = strnlen(endpoint->name, sizeof(endpoint->name) - 1);
 
-    if (!place->local) {
-        *address_p = place->address;
+    if (!endpoint->is_unix) {
+        *address_p = endpoint->address;
         return gy_address_bytes(address_p);
     }
     memset(address_p, 0, sizeof(*address_p));
     un->sun_family = AF_UNIX;
-    memcpy(un->sun_path + 1, place->name, length); /* the leading zero makes it abstract */
+    memcpy(un->sun_path + 1, endpoint->name, length); /* the leading zero makes it abstract */
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length);
 }
 
-static int socket_of(const struct gy_place *place)
+static int socket_of(const struct gy_endpoint *endpoint)
 {
-    return socket(place->local ? AF_UNIX : place->address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    return socket(endpoint->is_unix ? AF_UNIX : endpoint->address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC,
+                  0);
 }
 
 static int close_with(int fd, int errnum)
@@ -73,35 +74,35 @@ static int close_with(int fd, int errnum)
     return -1;
 }
 
-int gy_socket_listen(struct gy_place *place)
+int gy_socket_listen(struct gy_endpoint *endpoint)
 {
     struct sockaddr_storage address;
-    socklen_t bytes = place_encode(place, &address), own = sizeof(address);
-    int fd = socket_of(place), on = 1, off = 0;
+    socklen_t bytes = place_encode(endpoint, &address), own = sizeof(address);
+    int fd = socket_of(endpoint), on = 1, off = 0;
 
     if (fd < 0)
         return -1;
-    if (!place->local)
+    if (!endpoint->is_unix)
         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     if (address.ss_family == AF_INET6)
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)); /* the wildcard is meant for IPv4 too */
     if (bind(fd, (struct sockaddr *)&address, bytes) < 0 || listen(fd, BACKLOG) < 0)
         return close_with(fd, errno);
-    if (!place->local && getsockname(fd, (struct sockaddr *)&address, &own) == 0)
-        gy_address_set_port(&place->address, gy_address_port(&address));
+    if (!endpoint->is_unix && getsockname(fd, (struct sockaddr *)&address, &own) == 0)
+        gy_address_set_port(&endpoint->address, gy_address_port(&address));
     return fd;
 }
 
-int gy_socket_connect(const struct gy_place *place)
+int gy_socket_connect(const struct gy_endpoint *endpoint)
 {
-    return gy_socket_connect_from(place, NULL);
+    return gy_socket_connect_from(endpoint, NULL);
 }
 
-int gy_socket_connect_from(const struct gy_place *place, const struct sockaddr_storage *from)
+int gy_socket_connect_from(const struct gy_endpoint *endpoint, const struct sockaddr_storage *from)
 {
     struct sockaddr_storage address;
-    socklen_t bytes = place_encode(place, &address);
-    int fd = socket_of(place);
+    socklen_t bytes = place_encode(endpoint, &address);
+    int fd = socket_of(endpoint);
 
     if (fd < 0)
         return -1;

@@ -7,23 +7,23 @@
 #include "core/base.h"
 #include "core/error.h"
 
-/* The place of a listener: a TCP address, or an abstract Unix socket that only processes of the same user may use. */
-struct gy_place {
-    bool local;                      /* abstract Unix socket `name` */
+/* Where a listener is: a TCP address, or an abstract Unix socket that only processes of the same user may use. */
+struct gy_endpoint {
+    bool is_unix;                    /* abstract Unix socket `name` */
     struct sockaddr_storage address; /* TCP */
     char name[64];
 };
 
 /* "tcp://10.0.0.1:5" or "the local socket gyre-…". */
-const char *gy_place_format(const struct gy_place *place, char *text_p, size_t bytes);
+const char *gy_endpoint_format(const struct gy_endpoint *endpoint, char *text_p, size_t bytes);
 /* The Unix socket that represents a TCP address where there is no secret: of this user. */
-void gy_place_of_user(const struct sockaddr_storage *address, struct gy_place *place_p);
+void gy_endpoint_of_user(const struct sockaddr_storage *address, struct gy_endpoint *endpoint_p);
 /* Listens; a port 0 is replaced by the one that the kernel chose. −1 and errno. */
-int gy_socket_listen(struct gy_place *place);
+int gy_socket_listen(struct gy_endpoint *endpoint);
 /* Begins to connect: the descriptor, or −1 and errno. */
-int gy_socket_connect(const struct gy_place *place);
+int gy_socket_connect(const struct gy_endpoint *endpoint);
 /* The same from `from`, an address of ours (port 0); NULL: from any. */
-int gy_socket_connect_from(const struct gy_place *place, const struct sockaddr_storage *from);
+int gy_socket_connect_from(const struct gy_endpoint *endpoint, const struct sockaddr_storage *from);
 /* After the connection is made: 0, or an errno. A TCP socket connected to itself is ECONNREFUSED; a Unix peer of
  * another user EPERM. */
 int gy_socket_check(int fd);

@@ -143,17 +143,17 @@ int64_t gy_transport_round_trip_unknown(const struct gy_link *link)
     return 0;
 }
 
-void gy_transport_know_nothing(void *instance, const void *memory, size_t bytes)
+void gy_transport_register_nothing(void *instance, const void *memory, size_t bytes)
 {
     (void)instance, (void)memory, (void)bytes;
 }
 
-void gy_transport_forget_nothing(void *instance, const void *memory)
+void gy_transport_unregister_nothing(void *instance, const void *memory)
 {
     (void)instance, (void)memory;
 }
 
-bool gy_transport_know_no_device(void *instance, const void *memory, size_t bytes, int dmabuf, uint64_t offset)
+bool gy_transport_register_no_device(void *instance, const void *memory, size_t bytes, int dmabuf, uint64_t offset)
 {
     (void)instance, (void)memory, (void)bytes, (void)dmabuf, (void)offset;
     return false;
@@ -176,7 +176,7 @@ void gy_transport_check_nothing(struct gy_link *link, int64_t timeout)
     (void)link, (void)timeout;
 }
 
-bool gy_transport_lends_nothing(const struct gy_link *link, const struct gy_frame_out *frame)
+bool gy_transport_reads_nothing_in_place(const struct gy_link *link, const struct gy_frame_out *frame)
 {
     (void)link, (void)frame;
     return false;

@@ -22,7 +22,9 @@ struct gy_link {
     enum gy_link_state state;
     struct gy_frame_out *first, *last;
     const struct gy_frame_out *kept; /* in that queue: the rest of what send_short accepted; NULL: nothing */
-    bool more;                       /* more frames follow the one being delivered, in the same progress call */
+    /* Set by the transport around a delivery: more frames follow in the same progress call. It only saves CREDIT frames
+     * (flow_control.c), so a transport that cannot tell leaves it false. */
+    bool more;
     struct {
         bool active; /* header seen, payload not complete */
         struct gy_frame frame;
@@ -58,17 +60,17 @@ void gy_link_fail(struct gy_link *link, gyre_status status, const char *format, 
 /* Reports a new failure to the receive handler; returns true if there was one. */
 bool gy_link_report(struct gy_link *link, const struct gy_receive_handler *handler);
 
-/* Operations for transports without special behaviour. */
+/* Optional operations of transports that have nothing to do there. */
 bool gy_transport_always_available(char *why, size_t why_bytes);
-void gy_transport_know_nothing(void *instance, const void *memory, size_t bytes);
-void gy_transport_forget_nothing(void *instance, const void *memory);
-bool gy_transport_know_no_device(void *instance, const void *memory, size_t bytes, int dmabuf, uint64_t offset);
+void gy_transport_register_nothing(void *instance, const void *memory, size_t bytes);
+void gy_transport_unregister_nothing(void *instance, const void *memory);
+bool gy_transport_register_no_device(void *instance, const void *memory, size_t bytes, int dmabuf, uint64_t offset);
 void *gy_transport_expose_nothing(void *instance, void *memory, size_t bytes, struct gy_rma_key *key_p);
 void gy_transport_conceal_nothing(void *instance, void *exposed);
 bool gy_transport_send_no_short(struct gy_link *link, const struct gy_frame *header, const void *payload);
 int64_t gy_transport_round_trip_unknown(const struct gy_link *link);
 void gy_transport_describe_nothing(const struct gy_link *link, char *text_p, size_t bytes);
-bool gy_transport_lends_nothing(const struct gy_link *link, const struct gy_frame_out *frame);
+bool gy_transport_reads_nothing_in_place(const struct gy_link *link, const struct gy_frame_out *frame);
 void gy_transport_access_nothing(struct gy_link *link, struct gy_access *access);
 void gy_transport_check_nothing(struct gy_link *link, int64_t timeout);
 

@@ -1,8 +1,6 @@
-/* What a transport is: a table of operations that gives *links* (ordered messages between two ranks).
- *
- * Adding a transport: one file with one global symbol `const struct gy_transport_ops gy_transport_<name>`, one row in
- * registry.c, and the conformance suite (tests/transport/conformance_test.c) runs against it; docs/design.md lists the
- * other lines.
+/* What a transport is: a table of operations that gives *links* (ordered messages between two ranks). This file is the
+ * contract; docs/design.md, "A transport", lists the steps of adding one, and tests/transport/plain.c is the smallest
+ * that connects.
  *
  * A frame is a header and at most GY_FRAME_MAX bytes of payload. Links are FIFO per direction; only a GRANT may
  * overtake payloads. The layer above holds credit for every frame it posts, so a receiver can always take what
@@ -10,7 +8,22 @@
  *
  *   sender:   gy_frame_out (embedded in its owner) --post--> link queue --> wire; done = true: payload is free again
  *   receiver: header decoded -> handler.place() returns the payload's place -> handler.arrived() when complete
- *             (a transport that has the payload in memory skips place and calls arrived with its own pointer) */
+ *             (a transport that has the payload in memory skips place and calls arrived with its own pointer)
+ *
+ * A transport whose links are connections also keeps these rules:
+ *
+ * - `link` may be called before the peer has opened its transport. The listener of the world accepts and keeps
+ *   connections meanwhile (gy_world_connect, gy_world_on). A transport with a listener of its own tries again.
+ * - A connection may arrive before `link` is called for its rank, or without it. Nothing is read from it before that
+ *   call, because the layer above has no place for frames yet.
+ * - The peer's end, such as a closed or reset connection, fails the link with GYRE_PEER_UNREACHABLE, after all complete
+ *   frames before it were delivered. A shortage on this rank is NO_MEMORY, NO_DESCRIPTORS or SYSTEM, never the peer's.
+ * - While frames are stuck, `arm` also watches for writability. `post` and `progress` do so if gy_poller_has_sleeper:
+ *   another thread may be asleep in the poller, and this one may not return to the link.
+ * - There are no timers. What has to be tried again later is tried by `progress`; `arm` returns false meanwhile.
+ * - A callback of the poller may call the progress of its link. A receive handler called from there may close the
+ *   transport: the link's state and descriptor are read again after each delivery.
+ * - Between hosts frames are protected as GYRE_INTEGRITY asks for: see `seals`. */
 #ifndef GY_TRANSPORT_TRANSPORT_H
 #define GY_TRANSPORT_TRANSPORT_H
 
@@ -41,11 +54,12 @@ struct gy_frame {
     uint8_t collective; /* shape */
     uint8_t dtype;      /* shape */
     uint8_t op;         /* shape */
-    uint8_t flags;      /* GY_FRAME_EAGER, and flags private to a transport */
+    uint8_t flags;      /* GY_FRAME_EAGER; the other bits are private to the transport, which clears them on arrival */
     uint8_t algorithm;  /* shape: forced algorithms must agree too */
     uint8_t credit;     /* DATA: units of eager credit piggybacked, as in CREDIT */
-    uint16_t pace[2];   /* TCP inside a host: read timings, else zero; transport/tcp/zero_copy_policy.c */
-    uint64_t taken;     /* and bytes of the link's stream that have been read */
+    /* Private to the transport; zero if it has no use for them. tcp inside a host: tcp/zero_copy_policy.c. */
+    uint16_t pace[2]; /* read timings */
+    uint64_t taken;   /* bytes of the link's stream that have been read */
 };
 #define GY_FRAME_MAGIC 0x7967u /* "gy" */
 #define GY_WIRE_VERSION 1
@@ -65,10 +79,7 @@ static inline bool gy_frame_equal(const struct gy_frame *a, const struct gy_fram
         difference |= left[i] ^ right[i];
     return difference == 0;
 }
-#define GY_FRAME_EAGER 1u  /* sent against eager credit, to be given back */
-#define GY_FRAME_NT 2u     /* sent by non-temporal copy: transport/tcp/zero_copy_policy.c */
-#define GY_FRAME_SORT 2u   /* two bits from here on: the size class of `pace` */
-#define GY_FRAME_TIMED 16u /* its payload's copies are timed */
+#define GY_FRAME_EAGER 1u /* sent against eager credit, to be given back */
 
 enum gy_frame_kind {
     GY_FRAME_DATA = 1,
@@ -86,7 +97,7 @@ enum gy_frame_kind {
     GY_FRAME_FLUSH,
     GY_FRAME_FLUSHED,
     GY_FRAME_UNIFORM, /* operations up to `value` are complete on the sender and all it has heard from */
-    GY_FRAME_RAILS,   /* the addresses of this link's other connections: transport/tcp/striping.c */
+    GY_FRAME_RAILS,   /* private to tcp, never seen above it: addresses of the link's other connections, striping.c */
     GY_FRAME_KINDS
 };
 
@@ -107,7 +118,7 @@ struct gy_link;
 struct gy_frame_out {
     struct gy_frame header;
     const void *payload;
-    bool patient;              /* may wait for the next progress, so that several leave together */
+    bool coalesce;             /* may wait for the next progress, so that several leave together */
     bool done;                 /* set by the link when header and payload are no longer needed */
     bool queued;               /* between post and done */
     size_t sent;               /* private to the link */
@@ -126,7 +137,7 @@ struct gy_rma_key {
 enum gy_access_kind {
     GY_ACCESS_PUT,
     GY_ACCESS_GET,
-    GY_ACCESS_SETTLE, /* done when earlier puts over this link are in the peer's memory */
+    GY_ACCESS_FLUSH, /* done when earlier puts over this link are in the peer's memory */
 };
 
 /* Belongs to its owner, with the memory and the key; untouched until done, or until the transport is closed. */
@@ -143,8 +154,8 @@ struct gy_access {
     struct gy_access *next; /* private to the link */
 };
 
-/* Receives frames; given to the transport at open. Calls happen inside link_progress or poller callbacks, in the
- * driving thread. A non-success return breaks the link (the receive handler has already set error). */
+/* Receives frames; given to the transport at open. Calls happen inside progress or poller callbacks, in the driving
+ * thread. A non-success return breaks the link (the receive handler has already set error). */
 struct gy_receive_handler {
     void *user;
     /* Returns where to store `frame->bytes` of payload; valid until arrived. Never called for 0 bytes. NULL:
@@ -160,72 +171,107 @@ struct gy_receive_handler {
 /* A transport instance's environment, from the context. All of it outlives the instance. */
 struct gy_transport_env {
     struct gy_world *world;
-    struct gy_segment *segment; /* shared memory of this host, NULL if there is none: segment.h */
-    struct gy_config *config;
+    struct gy_segment *segment; /* shared memory of this host, for transport shm only; NULL if there is none */
+    const struct gy_config *config;
     struct gy_poller *poller;
     struct gy_receive_handler handler;
 };
 
+/* Every operation is filled: callers do not test for NULL. An optional one of a transport that has nothing to do there
+ * is a function of link.h, named beside it. */
 struct gy_transport_ops {
     const char *name; /* as GYRE_TRANSPORT has it */
+    /* Offset of the field of gyre_counters that counts its payload, such as offsetof(gyre_counters, tcp_bytes). It is
+     * other_bytes for a transport without a field of its own. */
+    size_t counter;
     /* Frames of up to this many bytes may leave before the receiver has granted a place. More than 8 KiB if waiting
-     * for a grant takes longer than the copy of an early frame. */
+     * for a grant takes longer than the copy of an early frame. Only loopback links use more than
+     * GY_EAGER_INTER_HOST (gy_flow_is_loopback). */
     size_t eager;
-    /* True if this process can use the transport; false: the reason in `why`. Does not block or allocate. */
+
+    /* Properties. The layers above have no other knowledge of a transport: no code compares names or tables. */
+
+    /* A link is a descriptor of its own in the poller, which tells the peer's end (tcp, rdma). Effects:
+     * - the peer is gone for good as soon as its link broke after its leave message (engine/liveness.c);
+     * - once there is such a link, progress polls the poller more often (gy_context.remote);
+     * - between ranks of one host it is a loopback link (gy_flow_is_loopback): `eager` applies in full, at most
+     *   LOCAL_AHEAD bytes are granted, one grant covers two messages or more (link/flow_control.c, eager_exchange.c);
+     * - a sealed PUT does not go directly to its window, where its tag could not be checked (receive_dispatch.c).
+     * False for memory that both ends share, which has no end of its own and needs no polling of descriptors. */
+    bool has_descriptor;
+    /* That descriptor is a socket: the kernel copies, and wakes the receiver. Effects:
+     * - a waiting call polls less often, as each poll is a system call (SPINS_SOCKET of eager_message.c);
+     * - inside a host owed credit returns as soon as a message is late (gy_flow_kept_waiting);
+     * - if GYRE_TRANSPORT names sockets only, thresholds and tiles inside a host are theirs (gy_context.sockets). */
+    bool socket;
+    /* post sends a short frame as quickly as send_short, which is then only for callers without a frame of their own.
+     * Effects in flow_control.c: a short frame is posted, and frames of several requests are not gathered. */
+    bool posts_quickly;
+    /* It joins a rank with itself and no others, whatever GYRE_TRANSPORT says. */
+    bool to_self;
+    /* Frames of its links are protected as GYRE_INTEGRITY says (sealed_frames.h, with the connection's keys). Effects
+     * of false: at mac and encrypt it joins only ranks of one host (transport_select.c); at crc its own medium has to
+     * detect damage, as the cards of rdma do. */
+    bool seals;
+
+    /* True if this process can use the transport; false: the reason in `why`. Does not block or allocate.
+     * gy_transport_always_available. */
     bool (*available)(char *why, size_t why_bytes);
-    /* Makes the instance (malloc'ed by the transport). Opens no connection. */
+    /* Makes the instance (malloc'ed by the transport). Opens no connection. One thread at a time calls
+     * the instance: the one that drives the context. */
     gyre_status (*open)(const struct gy_transport_env *env, void **instance_p, struct gy_error *error);
     /* True if it can reach `peer`. A pure function of the world: the same answer on both sides. */
     bool (*reaches)(void *instance, int peer);
     /* Returns the link to `peer`, which connects lazily: frames may be posted immediately and leave when connected.
-     * Owned by the instance. The higher rank connects, the lower accepts. NO_MEMORY, NO_DESCRIPTORS, SYSTEM. */
+     * Owned by the instance; the same link at each call. The higher rank connects, the lower accepts. NO_MEMORY,
+     * NO_DESCRIPTORS, SYSTEM. */
     gyre_status (*link)(void *instance, int peer, struct gy_link **link_p, struct gy_error *error);
-    /* Queues a frame; never blocks, allocates nothing. Tries to send at once. */
+    /* Queues a frame; never blocks, allocates nothing. Tries to send at once, unless frame->coalesce. */
     void (*post)(struct gy_link *link, struct gy_frame_out *frame);
     /* Sends a frame of at most `eager` bytes at once. True: header and payload are no longer needed; the link keeps
      * an unsent rest as link->kept until it has left. False: the frame cannot leave now, and nothing has happened;
-     * post it instead. Never blocks. Optional. */
+     * post it instead. Never blocks. Optional: gy_transport_send_no_short. */
     bool (*send_short)(struct gy_link *link, const struct gy_frame *header, const void *payload);
-    /* True if post sends a short frame as quickly: send_short is for callers without a frame of their own. */
-    bool has_descriptor; /* a link has a descriptor of its own, which tells the peer's end */
-    bool socket;         /* it is a socket: the kernel copies and wakes */
-    bool posts_quickly;
-    /* Sends and receives what is possible, at most a few frames; returns true if anything moved. Never blocks. */
+    /* Sends and receives what is possible, at most a few frames; returns true if anything moved. Reports a new failure
+     * (gy_link_report). Never blocks. */
     bool (*progress)(struct gy_link *link);
     /* Checks whether the peer's host still answers data in flight. A host silent for `timeout` ns fails the link,
-     * reported by the next progress. To be called several times in that period. */
+     * reported by the next progress. Called several times in that period. Optional: gy_transport_check_nothing. */
     void (*check)(struct gy_link *link, int64_t timeout);
     /* Prints the link's path, for messages: "device mlx5_0 port 1". Nothing if the transport's name suffices.
-     * Optional. */
+     * Optional: gy_transport_describe_nothing. */
     void (*describe)(const struct gy_link *link, char *text_p, size_t bytes);
     /* Returns the round-trip time of a short message on an idle path in nanoseconds; 0: unknown, or irrelevant.
-     * Optional. */
+     * Optional: gy_transport_round_trip_unknown. */
     int64_t (*round_trip)(const struct gy_link *link);
     /* Prepares to sleep: until the next progress, anything arriving for any link makes the context's poller return.
-     * False: something has already arrived, do not sleep. */
+     * False: something has already arrived, or is to be tried again: do not sleep. */
     bool (*arm)(void *instance);
+    /* The sleep is over. Called after each arm, whatever it returned. */
     void (*disarm)(void *instance);
-    /* The program announces memory that it will send from (gyre_mem_register, gyre_mem_alloc), any number of times,
-     * or withdraws it. Neither blocks nor fails: memory that cannot be prepared is sent like any other. Optional. */
-    void (*know)(void *instance, const void *memory, size_t bytes);
-    void (*forget)(void *instance, const void *memory);
+    /* The program registers memory that it will send from (gyre_mem_register, gyre_mem_alloc), any number of times,
+     * or unregisters it. Neither blocks nor fails: memory that cannot be prepared is sent like any other. Optional:
+     * gy_transport_register_nothing, gy_transport_unregister_nothing. */
+    void (*register_memory)(void *instance, const void *memory, size_t bytes);
+    void (*unregister_memory)(void *instance, const void *memory);
     /* The same for GPU memory at `memory`, `offset` bytes into the descriptor's buffer; the caller keeps the
-     * descriptor. True: frames and accesses may use it like other memory, until it is withdrawn. False: its owner
-     * has to stage it, as the transport cannot access it. Optional. */
-    bool (*know_device)(void *instance, const void *memory, size_t bytes, int dmabuf, uint64_t offset);
+     * descriptor. True: frames and accesses may use it like other memory, until it is unregistered. False: its owner
+     * has to stage it, as the transport cannot access it. Optional: gy_transport_register_no_device. */
+    bool (*register_device)(void *instance, const void *memory, size_t bytes, int dmabuf, uint64_t offset);
     /* Exposes memory to the ranks that this transport reaches, which then access it without this process's help, and
      * prepares for accesses to theirs; 0 bytes: only the latter. Returns the argument of conceal, which is called
-     * before the memory is freed and after all ranks have finished; NULL: not supported. Optional. */
+     * before the memory is freed and after all ranks have finished; NULL: not supported. Optional:
+     * gy_transport_expose_nothing, gy_transport_conceal_nothing, and gy_transport_access_nothing below. */
     void *(*expose)(void *instance, void *memory, size_t bytes, struct gy_rma_key *key_p);
     void (*conceal)(void *instance, void *exposed);
     /* Queues an access to the peer's exposed memory; this side has also exposed some. Never blocks. Accesses of one
      * link begin in order. */
     void (*access)(struct gy_link *link, struct gy_access *access);
     /* True if a device reads the payload of this queued frame in place. False: the owner may move it, bytes and all,
-     * until the frame is done. */
-    bool (*lends)(const struct gy_link *link, const struct gy_frame_out *frame);
+     * until the frame is done. Optional: gy_transport_reads_nothing_in_place. */
+    bool (*reads_in_place)(const struct gy_link *link, const struct gy_frame_out *frame);
     /* close: never blocks. No receive handler call and no access to posted payloads after it; unsent frames are
-     * dropped (only after failure or when nothing is pending). */
+     * dropped (only after failure or when nothing is pending). May be called from a receive handler, and twice. */
     void (*close)(void *instance);
     /* stop: waits, at most 200 ms (rdma: 800 ms while the peer is there), until all posted frames have left. Before
      * close, on an orderly end. */
@@ -239,8 +285,8 @@ extern const struct gy_transport_ops gy_transport_shm;
 extern const struct gy_transport_ops gy_transport_rdma;
 extern const struct gy_transport_ops gy_transport_tcp;
 
-/* Published by a member in the bootstrap (gy_member.reach): two ranks with a common bit can be joined that way. */
-enum gy_reach { GY_REACH_INFINIBAND = 1, GY_REACH_ROCE = 2 };
+/* Published by a member in the bootstrap (gy_member.fabrics): two ranks with a common bit can be joined that way. */
+enum gy_fabric { GY_FABRIC_INFINIBAND = 1, GY_FABRIC_ROCE = 2 };
 /* True if `name` is in the list of GYRE_TRANSPORT. */
 bool gy_transport_wanted(const char *list, const char *name);
 

@@ -47,7 +47,7 @@ int64_t __wrap_gy_now(void);
 const struct gy_failed_rank *__wrap_gy_overlay_failure(const struct gy_overlay *overlay, int rank);
 void __wrap_gy_overlay_declare_failed(struct gy_overlay *overlay, int rank, gyre_status status, const char *why);
 int64_t __wrap_gy_overlay_failures_changed(const struct gy_overlay *overlay);
-bool __wrap_gy_overlay_reach(struct gy_overlay *overlay, int rank);
+bool __wrap_gy_overlay_ensure_connected(struct gy_overlay *overlay, int rank);
 bool __wrap_gy_overlay_send(struct gy_overlay *overlay, int rank, const void *body, size_t bytes);
 const struct gy_error *__wrap_gy_overlay_deaf(const struct gy_overlay *overlay);
 void __wrap_gy_overlay_on_message(struct gy_overlay *overlay, gy_overlay_message_func *func, void *user, size_t most);
@@ -77,7 +77,7 @@ int64_t __wrap_gy_overlay_failures_changed(const struct gy_overlay *overlay)
     return 0;
 }
 
-bool __wrap_gy_overlay_reach(struct gy_overlay *overlay, int rank)
+bool __wrap_gy_overlay_ensure_connected(struct gy_overlay *overlay, int rank)
 {
     (void)overlay;
     return !nodes[rank].dead;

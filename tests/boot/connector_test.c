@@ -32,13 +32,13 @@ static int listen_fd;
 static void begin(void)
 {
     struct gy_error error = {.rank = -1};
-    struct gy_place place = {.address.ss_family = AF_INET};
+    struct gy_endpoint endpoint = {.address.ss_family = AF_INET};
 
     cr_assert_eq(gy_poller_create(&poller, &error), GYRE_SUCCESS);
-    ((struct sockaddr_in *)&place.address)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    listen_fd = gy_socket_listen(&place);
+    ((struct sockaddr_in *)&endpoint.address)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    listen_fd = gy_socket_listen(&endpoint);
     cr_assert(listen_fd >= 0);
-    members[1].address = place.address;
+    members[1].address = endpoint.address;
     world.poller = poller;
 }
 
@@ -46,16 +46,16 @@ TestSuite(connect, .init = begin, .timeout = 60);
 
 static bool mute, asked; /* the host */
 
-int __real_gy_socket_connect_from(const struct gy_place *place, const struct sockaddr_storage *from);
-int __wrap_gy_socket_connect_from(const struct gy_place *place, const struct sockaddr_storage *from);
+int __real_gy_socket_connect_from(const struct gy_endpoint *endpoint, const struct sockaddr_storage *from);
+int __wrap_gy_socket_connect_from(const struct gy_endpoint *endpoint, const struct sockaddr_storage *from);
 
-int __wrap_gy_socket_connect_from(const struct gy_place *place, const struct sockaddr_storage *from)
+int __wrap_gy_socket_connect_from(const struct gy_endpoint *endpoint, const struct sockaddr_storage *from)
 {
-    struct gy_place other = {.address = members[1].address};
-    bool listener = gy_address_port(&place->address) == gy_address_port(&other.address);
+    struct gy_endpoint other = {.address = members[1].address};
+    bool listener = gy_address_port(&endpoint->address) == gy_address_port(&other.address);
 
     asked |= !listener;
-    return __real_gy_socket_connect_from(mute && !listener ? &other : place, from);
+    return __real_gy_socket_connect_from(mute && !listener ? &other : endpoint, from);
 }
 
 struct outcome {
@@ -111,11 +111,11 @@ static void expect_handshake(struct outcome *outcome)
                                         .job = JOB,
                                         .rank = 1,
                                         .size = 2,
-                                        .purposes = 1u << GY_PURPOSE_LINK,
+                                        .purposes = 1u << GY_PURPOSE_TCP,
                                         .peer_timeout_ns = 10 * GY_SECOND};
 
     cr_assert_eq(gy_listener_create(listen_fd, &listener, &error), GYRE_SUCCESS);
-    gy_listener_on(listener, GY_PURPOSE_LINK, let_in, &registrant);
+    gy_listener_on(listener, GY_PURPOSE_TCP, let_in, &registrant);
     cr_assert_eq(gy_listener_open(listener, &env, &error), GYRE_SUCCESS);
     poll_for(outcome, 20 * GY_SECOND);
     cr_assert(outcome->over && outcome->fd >= 0, "%s", strerror(world.connect_errnum));
@@ -133,7 +133,7 @@ Test(connect, a_listener_that_closes_at_once_is_tried_three_times)
     struct outcome outcome = {.fd = -1};
     int tried = 0;
 
-    cr_assert_eq(gy_world_connect(&world, 1, on_connected, &outcome, &error), GYRE_SUCCESS);
+    cr_assert_eq(gy_world_connect(&world, 1, GY_PURPOSE_TCP, NULL, on_connected, &outcome, &error), GYRE_SUCCESS);
     while (tried <= ATTEMPTS && close_after(&outcome, 0))
         tried++;
     cr_assert(outcome.over && outcome.fd < 0);
@@ -147,7 +147,7 @@ Test(connect, a_slow_handshake_begins_again)
     struct gy_error error = {.rank = -1};
     struct outcome outcome = {.fd = -1};
 
-    cr_assert_eq(gy_world_connect(&world, 1, on_connected, &outcome, &error), GYRE_SUCCESS);
+    cr_assert_eq(gy_world_connect(&world, 1, GY_PURPOSE_TCP, NULL, on_connected, &outcome, &error), GYRE_SUCCESS);
     for (int i = 0; i < ATTEMPTS + 1; i++)
         cr_assert(close_after(&outcome, 1200 * GY_MILLISECOND), "after %d: %s", i, strerror(world.connect_errnum));
     expect_handshake(&outcome);
@@ -160,7 +160,7 @@ Test(connect, a_slow_handshake_of_the_overlay_counts)
     struct outcome outcome = {.fd = -1};
     int tried = 0;
 
-    cr_assert_eq(gy_world_connect_overlay(&world, 1, on_connected, &outcome, &error), GYRE_SUCCESS);
+    cr_assert_eq(gy_world_connect(&world, 1, GY_PURPOSE_OVERLAY, NULL, on_connected, &outcome, &error), GYRE_SUCCESS);
     while (tried <= ATTEMPTS && close_after(&outcome, 1200 * GY_MILLISECOND))
         tried++;
     cr_assert(outcome.over && outcome.fd < 0);
@@ -170,11 +170,11 @@ Test(connect, a_slow_handshake_of_the_overlay_counts)
 /* As many as the listen_fd has room for, and more. */
 static void fill_backlog(int inbounds[3])
 {
-    struct gy_place place = {.address = members[1].address};
+    struct gy_endpoint endpoint = {.address = members[1].address};
 
     cr_assert_eq(listen(listen_fd, 0), 0);
     for (int i = 0; i < 3; i++)
-        cr_assert((inbounds[i] = gy_socket_connect(&place)) >= 0);
+        cr_assert((inbounds[i] = gy_socket_connect(&endpoint)) >= 0);
     usleep(100000);
     config.peer_timeout_ns = GY_SECOND / 2;
 }
@@ -186,7 +186,7 @@ Test(connect, a_full_backlog_is_waited_for)
     int inbounds[3];
 
     fill_backlog(inbounds);
-    cr_assert_eq(gy_world_connect(&world, 1, on_connected, &outcome, &error), GYRE_SUCCESS);
+    cr_assert_eq(gy_world_connect(&world, 1, GY_PURPOSE_TCP, NULL, on_connected, &outcome, &error), GYRE_SUCCESS);
     for (int64_t limit = gy_now() + 30 * GY_SECOND; world.counters.sockets_opened <= ATTEMPTS && gy_now() < limit;)
         poll_for(&outcome, 100 * GY_MILLISECOND);
     cr_assert(asked && !outcome.over && world.counters.sockets_opened > ATTEMPTS, "after %lu sockets: %s",
@@ -197,6 +197,25 @@ Test(connect, a_full_backlog_is_waited_for)
     expect_handshake(&outcome);
 }
 
+/* Whose connections they are is never in doubt, whatever a second transport with the same purpose does. */
+Test(connect, a_purpose_has_one_owner)
+{
+    struct gy_error error = {.rank = -1, .quiet = true};
+    int first, second;
+
+    cr_assert_eq(gy_listener_create(listen_fd, &world.listener, &error), GYRE_SUCCESS);
+    cr_assert_eq(gy_world_on(&world, GY_PURPOSE_TCP, let_in, &first, &error), GYRE_SUCCESS);
+    cr_assert_eq(gy_world_on(&world, GY_PURPOSE_RDMA, let_in, &second, &error), GYRE_SUCCESS);
+    cr_assert_eq(gy_world_on(&world, GY_PURPOSE_TCP, let_in, &second, &error), GYRE_INTERNAL);
+    gy_world_off(&world, GY_PURPOSE_TCP, &second);
+    cr_assert_eq(gy_listener_owner(world.listener, GY_PURPOSE_TCP), &first);
+    gy_world_off(&world, GY_PURPOSE_TCP, &first);
+    cr_assert_eq(gy_world_on(&world, GY_PURPOSE_TCP, let_in, &second, &error), GYRE_SUCCESS);
+    cr_assert_eq(gy_listener_owner(world.listener, GY_PURPOSE_TCP), &second);
+    gy_listener_free(world.listener);
+    world.listener = NULL;
+}
+
 /* Where the backlog is full and the host does not answer. */
 static void connect_to_none(struct outcome *outcome)
 {
@@ -205,7 +224,7 @@ static void connect_to_none(struct outcome *outcome)
 
     mute = true;
     fill_backlog(inbounds);
-    cr_assert_eq(gy_world_connect(&world, 1, on_connected, outcome, &error), GYRE_SUCCESS);
+    cr_assert_eq(gy_world_connect(&world, 1, GY_PURPOSE_TCP, NULL, on_connected, outcome, &error), GYRE_SUCCESS);
 }
 
 Test(connect, a_host_that_does_not_answer_is_given_up)

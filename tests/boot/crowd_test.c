@@ -18,21 +18,21 @@
 #define STRANGERS 1000
 #define RANKS 4
 
-static struct gy_place find_place(const char *address)
+static struct gy_endpoint find_endpoint(const char *address)
 {
     struct gy_address parsed;
-    struct gy_place place = {0};
+    struct gy_endpoint endpoint = {0};
     uint64_t nonce;
     char why[320] = "";
     bool found = false;
 
     CHECK(gy_address_parse(address, &parsed), "%s", address);
     if (parsed.kind == GY_ADDRESS_TCP)
-        found = gy_address_resolve(parsed.host, parsed.port, &place.address, NULL) == GYRE_SUCCESS;
+        found = gy_address_resolve(parsed.host, parsed.port, &endpoint.address, NULL) == GYRE_SUCCESS;
     for (int64_t limit = gy_now() + 20 * GY_SECOND; !found && gy_now() < limit; usleep(1000))
-        found = gy_rendezvous_read(parsed.path, false, &place, &nonce, why, sizeof(why));
+        found = gy_rendezvous_read(parsed.path, false, &endpoint, &nonce, why, sizeof(why));
     CHECK(found, "%s: %s", address, why);
-    return place;
+    return endpoint;
 }
 
 /* The next byte of what could be a message 1 of this version, up to its last byte. */
@@ -46,7 +46,7 @@ static void send_byte(int fd, unsigned *sent)
 }
 
 /* Makes connections, waits for their end, and makes each again when it ends. */
-static void stand_there(const struct gy_place *place, bool slow)
+static void stand_there(const struct gy_endpoint *endpoint, bool slow)
 {
     static struct pollfd strangers[STRANGERS];
     static unsigned sent[STRANGERS];
@@ -62,7 +62,7 @@ static void stand_there(const struct gy_place *place, bool slow)
             }
             if (strangers[i].fd >= 0)
                 close(strangers[i].fd);
-            strangers[i].fd = gy_socket_connect(place);
+            strangers[i].fd = gy_socket_connect(endpoint);
             sent[i] = 0;
         }
     }
@@ -80,8 +80,8 @@ static pid_t call_strangers(const char *address, bool slow)
     CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0, "limit");
     limit.rlim_cur = limit.rlim_max;
     CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0, "limit");
-    const struct gy_place place = find_place(address);
-    stand_there(&place, slow);
+    const struct gy_endpoint endpoint = find_endpoint(address);
+    stand_there(&endpoint, slow);
     _exit(1);
 }
 

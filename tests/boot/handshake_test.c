@@ -10,7 +10,7 @@ static const uint8_t key[GY_HANDSHAKE_KEY_BYTES] = "the key of the job",
 
 #define JOB 0x1122334455667788u
 #define MODE GY_INTEGRITY_ENCRYPT
-#define ALL (1u << GY_PURPOSE_BOOTSTRAP | 1u << GY_PURPOSE_OVERLAY | 1u << GY_PURPOSE_LINK)
+#define ALL (1u << GY_PURPOSE_BOOTSTRAP | 1u << GY_PURPOSE_OVERLAY | 1u << GY_PURPOSE_TCP)
 
 /* Moves what `from` says to `to`, `piece` bytes at a time; a copy goes to `record`. */
 static size_t move(struct gy_handshake *from, struct gy_handshake *to, size_t piece, uint8_t *record)
@@ -49,13 +49,13 @@ Test(handshake, good_in_pieces_of_any_size)
     struct gy_handshake initiator, acceptor;
 
     for (size_t piece = 1; piece < 100; piece++) {
-        gy_handshake_initiate(&initiator, key, JOB, GY_PURPOSE_LINK, 5, 3, MODE);
+        gy_handshake_initiate(&initiator, key, JOB, GY_PURPOSE_TCP, 5, 3, MODE);
         gy_handshake_accept(&acceptor, key, JOB, 3, 8, ALL, MODE);
         talk(&initiator, &acceptor, piece);
         cr_assert_eq(initiator.state, GY_HANDSHAKE_DONE);
         cr_assert_eq(acceptor.state, GY_HANDSHAKE_DONE);
         cr_assert_eq(acceptor.from, 5);
-        cr_assert_eq(acceptor.purpose, GY_PURPOSE_LINK);
+        cr_assert_eq(acceptor.purpose, GY_PURPOSE_TCP);
         cr_assert_eq(gy_handshake_wants(&acceptor), 0);
     }
 }
@@ -69,7 +69,7 @@ Test(handshake, the_job_is_learnt_when_meeting_only)
     talk(&initiator, &acceptor, 1000);
     cr_assert_eq(initiator.state, GY_HANDSHAKE_DONE);
     cr_assert_eq(initiator.job, JOB);
-    gy_handshake_initiate(&initiator, key, 0, GY_PURPOSE_LINK, 5, 0, MODE);
+    gy_handshake_initiate(&initiator, key, 0, GY_PURPOSE_TCP, 5, 0, MODE);
     gy_handshake_accept(&acceptor, key, JOB, 0, 8, ALL, MODE);
     expect_refused(&initiator, &acceptor, GY_REFUSAL_JOB);
 }
@@ -78,16 +78,16 @@ Test(handshake, every_refusal_has_its_reason_on_both_sides)
 {
     struct gy_handshake initiator, acceptor;
 
-    gy_handshake_initiate(&initiator, key, JOB + 1, GY_PURPOSE_LINK, 5, 3, MODE);
+    gy_handshake_initiate(&initiator, key, JOB + 1, GY_PURPOSE_TCP, 5, 3, MODE);
     gy_handshake_accept(&acceptor, key, JOB, 3, 8, ALL, MODE);
     expect_refused(&initiator, &acceptor, GY_REFUSAL_JOB);
-    gy_handshake_initiate(&initiator, key, JOB, GY_PURPOSE_LINK, 5, 4, MODE);
+    gy_handshake_initiate(&initiator, key, JOB, GY_PURPOSE_TCP, 5, 4, MODE);
     gy_handshake_accept(&acceptor, key, JOB, 3, 8, ALL, MODE);
     expect_refused(&initiator, &acceptor, GY_REFUSAL_RANK);
-    gy_handshake_initiate(&initiator, key, JOB, GY_PURPOSE_LINK, 8, 3, MODE);
+    gy_handshake_initiate(&initiator, key, JOB, GY_PURPOSE_TCP, 8, 3, MODE);
     gy_handshake_accept(&acceptor, key, JOB, 3, 8, ALL, MODE);
     expect_refused(&initiator, &acceptor, GY_REFUSAL_RANK);
-    gy_handshake_initiate(&initiator, key, JOB, GY_PURPOSE_LINK, 5, 3, MODE);
+    gy_handshake_initiate(&initiator, key, JOB, GY_PURPOSE_TCP, 5, 3, MODE);
     gy_handshake_accept(&acceptor, key, JOB, 3, 8, 1u << GY_PURPOSE_BOOTSTRAP, MODE);
     expect_refused(&initiator, &acceptor, GY_REFUSAL_PURPOSE);
 }
@@ -100,7 +100,7 @@ Test(handshake, who_has_not_proved_the_key_gets_no_answer)
 
     for (size_t bit = 0; bit <= 8 * GY_HANDSHAKE_BYTES_1; bit++) {
         bool changed = bit < 8 * GY_HANDSHAKE_BYTES_1;
-        gy_handshake_initiate(&initiator, changed ? key : other_key, JOB, GY_PURPOSE_LINK, 5, 3, MODE);
+        gy_handshake_initiate(&initiator, changed ? key : other_key, JOB, GY_PURPOSE_TCP, 5, 3, MODE);
         gy_handshake_accept(&acceptor, key, JOB, 3, 8, ALL, MODE);
         if (changed)
             initiator.out[bit / 8] ^= (uint8_t)(1u << bit % 8);
@@ -119,7 +119,7 @@ Test(handshake, the_first_version_is_recognised_at_once)
 {
     struct gy_handshake initiator, acceptor;
 
-    gy_handshake_initiate(&initiator, key, JOB, GY_PURPOSE_LINK, 5, 3, MODE);
+    gy_handshake_initiate(&initiator, key, JOB, GY_PURPOSE_TCP, 5, 3, MODE);
     initiator.version = 1;
     gy_handshake_initiate_again(&initiator);
     gy_handshake_accept(&acceptor, key, JOB, 3, 8, ALL, MODE);
@@ -132,7 +132,7 @@ Test(handshake, another_version_is_named)
 {
     struct gy_handshake initiator, acceptor;
 
-    gy_handshake_initiate(&initiator, key, JOB, GY_PURPOSE_LINK, 5, 3, MODE);
+    gy_handshake_initiate(&initiator, key, JOB, GY_PURPOSE_TCP, 5, 3, MODE);
     initiator.version = 9;
     gy_handshake_initiate_again(&initiator);
     gy_handshake_accept(&acceptor, key, JOB, 3, 8, ALL, MODE);
@@ -146,7 +146,7 @@ Test(handshake, replay)
     struct gy_handshake initiator, acceptor;
     uint8_t first[GY_HANDSHAKE_BYTES_1], third[GY_HANDSHAKE_BYTES_3];
 
-    gy_handshake_initiate(&initiator, key, JOB, GY_PURPOSE_LINK, 5, 3, MODE);
+    gy_handshake_initiate(&initiator, key, JOB, GY_PURPOSE_TCP, 5, 3, MODE);
     gy_handshake_accept(&acceptor, key, JOB, 3, 8, ALL, MODE);
     move(&initiator, &acceptor, 1000, first);
     move(&acceptor, &initiator, 1000, NULL);
@@ -166,12 +166,12 @@ Test(handshake, reflection)
     struct gy_handshake initiator, second, acceptor;
     uint8_t said[GY_HANDSHAKE_BYTES_2];
 
-    gy_handshake_initiate(&initiator, key, JOB, GY_PURPOSE_LINK, 5, 3, MODE);
-    gy_handshake_initiate(&second, key, JOB, GY_PURPOSE_LINK, 3, 5, MODE);
+    gy_handshake_initiate(&initiator, key, JOB, GY_PURPOSE_TCP, 5, 3, MODE);
+    gy_handshake_initiate(&second, key, JOB, GY_PURPOSE_TCP, 3, 5, MODE);
     move(&initiator, &second, 1000, NULL);
     move(&second, &initiator, 1000, NULL);
     cr_assert_neq(initiator.state, GY_HANDSHAKE_DONE);
-    gy_handshake_initiate(&initiator, key, JOB, GY_PURPOSE_LINK, 5, 3, MODE);
+    gy_handshake_initiate(&initiator, key, JOB, GY_PURPOSE_TCP, 5, 3, MODE);
     gy_handshake_accept(&acceptor, key, JOB, 3, 8, ALL, MODE);
     move(&initiator, &acceptor, 1000, NULL);
     move(&acceptor, &second, 1000, said);
@@ -189,7 +189,7 @@ Test(handshake, flipped_bits)
         struct gy_handshake sides[2];
         size_t at = 0;
 
-        gy_handshake_initiate(&sides[0], key, JOB, GY_PURPOSE_LINK, 5, 3, MODE);
+        gy_handshake_initiate(&sides[0], key, JOB, GY_PURPOSE_TCP, 5, 3, MODE);
         gy_handshake_accept(&sides[1], key, JOB, 3, 8, ALL, MODE);
         for (int turn = 0; turn < 4; turn++) {
             struct gy_handshake *from = &sides[turn % 2], *to = &sides[1 - turn % 2];
@@ -224,8 +224,8 @@ Test(handshake, keys_are_of_one_connection)
     struct gy_handshake first[2], second[2];
 
     for (enum gy_integrity mode = GY_INTEGRITY_OFF; mode < GY_INTEGRITIES; mode = (enum gy_integrity)(mode + 1)) {
-        greet(mode, 0, mode, GY_PURPOSE_LINK, &first[0], &first[1]);
-        greet(mode, 0, mode, GY_PURPOSE_LINK, &second[0], &second[1]);
+        greet(mode, 0, mode, GY_PURPOSE_TCP, &first[0], &first[1]);
+        greet(mode, 0, mode, GY_PURPOSE_TCP, &second[0], &second[1]);
         cr_assert_eq(first[0].state, GY_HANDSHAKE_DONE);
         cr_assert_eq(first[1].state, GY_HANDSHAKE_DONE);
         cr_assert_eq(first[0].keys.suite, first[1].keys.suite);
@@ -245,7 +245,7 @@ Test(handshake, modes_that_differ)
 {
     struct gy_handshake initiator, acceptor;
 
-    greet(GY_INTEGRITY_OFF, 0, GY_INTEGRITY_MAC, GY_PURPOSE_LINK, &initiator, &acceptor);
+    greet(GY_INTEGRITY_OFF, 0, GY_INTEGRITY_MAC, GY_PURPOSE_TCP, &initiator, &acceptor);
     cr_assert_eq(initiator.refusal, GY_REFUSAL_INTEGRITY);
     cr_assert_eq(acceptor.refusal, GY_REFUSAL_INTEGRITY);
     greet(GY_INTEGRITY_ENCRYPT, 0, GY_INTEGRITY_OFF, GY_PURPOSE_OVERLAY, &initiator, &acceptor);
@@ -261,18 +261,18 @@ Test(handshake, ciphers)
 {
     struct gy_handshake initiator, acceptor;
 
-    greet(GY_INTEGRITY_ENCRYPT, 1u << GY_SUITE_CHACHA, GY_INTEGRITY_ENCRYPT, GY_PURPOSE_LINK, &initiator, &acceptor);
+    greet(GY_INTEGRITY_ENCRYPT, 1u << GY_SUITE_CHACHA, GY_INTEGRITY_ENCRYPT, GY_PURPOSE_TCP, &initiator, &acceptor);
     cr_assert_eq(initiator.state, GY_HANDSHAKE_DONE);
     cr_assert_eq(initiator.keys.suite, GY_SUITE_CHACHA);
     cr_assert_eq(acceptor.keys.suite, GY_SUITE_CHACHA);
     if (!gy_gcm_usable())
         return;
-    greet(GY_INTEGRITY_ENCRYPT, 0, GY_INTEGRITY_ENCRYPT, GY_PURPOSE_LINK, &initiator, &acceptor);
+    greet(GY_INTEGRITY_ENCRYPT, 0, GY_INTEGRITY_ENCRYPT, GY_PURPOSE_TCP, &initiator, &acceptor);
     cr_assert_eq(initiator.keys.suite, GY_SUITE_AES);
-    greet(GY_INTEGRITY_MAC, 0, GY_INTEGRITY_MAC, GY_PURPOSE_LINK, &initiator, &acceptor);
+    greet(GY_INTEGRITY_MAC, 0, GY_INTEGRITY_MAC, GY_PURPOSE_TCP, &initiator, &acceptor);
     cr_assert_eq(initiator.keys.suite, gy_gcm_fast() ? GY_SUITE_GMAC : GY_SUITE_MAC);
     cr_assert_eq(acceptor.keys.suite, initiator.keys.suite);
-    greet(GY_INTEGRITY_MAC, 1u << GY_SUITE_CHACHA, GY_INTEGRITY_MAC, GY_PURPOSE_LINK, &initiator, &acceptor);
+    greet(GY_INTEGRITY_MAC, 1u << GY_SUITE_CHACHA, GY_INTEGRITY_MAC, GY_PURPOSE_TCP, &initiator, &acceptor);
     cr_assert_eq(initiator.keys.suite, GY_SUITE_MAC, "one end without the library is enough for Poly1305");
     cr_assert_eq(acceptor.keys.suite, GY_SUITE_MAC);
 }
@@ -282,7 +282,7 @@ Test(handshake, truncated_and_garbage)
     struct gy_handshake acceptor, initiator;
     uint8_t bytes[512];
 
-    gy_handshake_initiate(&initiator, key, JOB, GY_PURPOSE_LINK, 5, 3, MODE);
+    gy_handshake_initiate(&initiator, key, JOB, GY_PURPOSE_TCP, 5, 3, MODE);
     gy_handshake_accept(&acceptor, key, JOB, 3, 8, ALL, MODE);
     gy_handshake_feed(&acceptor, initiator.out, GY_HANDSHAKE_BYTES_1 - 1);
     cr_assert_eq(acceptor.state, GY_HANDSHAKE_RUNNING);
@@ -296,7 +296,7 @@ Test(handshake, truncated_and_garbage)
         gy_handshake_accept(&acceptor, key, JOB, 3, 8, ALL, MODE);
         gy_handshake_feed(&acceptor, bytes, sizeof(bytes));
         cr_assert_eq(acceptor.state, GY_HANDSHAKE_REFUSED);
-        gy_handshake_initiate(&initiator, key, JOB, GY_PURPOSE_LINK, 5, 3, MODE);
+        gy_handshake_initiate(&initiator, key, JOB, GY_PURPOSE_TCP, 5, 3, MODE);
         gy_handshake_feed(&initiator, bytes, sizeof(bytes));
         cr_assert_eq(initiator.state, GY_HANDSHAKE_REFUSED);
     }

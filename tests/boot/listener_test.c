@@ -32,13 +32,13 @@
 
 static const uint8_t key[GY_KEY_BYTES] = "the key of this test";
 static struct gy_poller *poller;
-static struct gy_place place;
+static struct gy_endpoint endpoint;
 
 static struct gy_listener *open_listener(int most)
 {
     struct gy_error error = {.rank = -1};
     struct gy_listener *listener;
-    struct sockaddr_in *address = (struct sockaddr_in *)&place.address;
+    struct sockaddr_in *address = (struct sockaddr_in *)&endpoint.address;
 
     address->sin_family = AF_INET;
     address->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -49,7 +49,7 @@ static struct gy_listener *open_listener(int most)
                                         .purposes = 1u << GY_PURPOSE_OVERLAY,
                                         .peer_timeout_ns = 10 * GY_SECOND,
                                         .most = most};
-    cr_assert_eq(gy_listener_create(gy_socket_listen(&place), &listener, &error), GYRE_SUCCESS);
+    cr_assert_eq(gy_listener_create(gy_socket_listen(&endpoint), &listener, &error), GYRE_SUCCESS);
     cr_assert_eq(gy_listener_open(listener, &env, &error), GYRE_SUCCESS);
     return listener;
 }
@@ -58,7 +58,7 @@ static int visit(void)
 {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-    cr_assert(fd >= 0 && connect(fd, (struct sockaddr *)&place.address, sizeof(struct sockaddr_in)) == 0);
+    cr_assert(fd >= 0 && connect(fd, (struct sockaddr *)&endpoint.address, sizeof(struct sockaddr_in)) == 0);
     return fd;
 }
 
@@ -153,7 +153,7 @@ static void give_up(void)
     struct gy_handshake_io handshake_io = {.fd = -1};
 
     gy_handshake_initiate(&handshake_io.handshake, key, JOB, GY_PURPOSE_OVERLAY, 1, 0, GY_INTEGRITY_OFF);
-    cr_assert(gy_handshake_io_start(&handshake_io, poller, gy_socket_connect(&place), true, never_done, NULL));
+    cr_assert(gy_handshake_io_start(&handshake_io, poller, gy_socket_connect(&endpoint), true, never_done, NULL));
     gy_handshake_io_cancel(&handshake_io);
 }
 
@@ -200,7 +200,7 @@ static bool attempt(int listen_fd, bool reads, struct gy_unanswered *unanswered)
     bool over = false;
 
     gy_handshake_initiate(&handshake_io.handshake, key, JOB, GY_PURPOSE_OVERLAY, 1, 0, GY_INTEGRITY_OFF);
-    cr_assert(gy_handshake_io_start(&handshake_io, poller, gy_socket_connect(&place), true, note_over, &over));
+    cr_assert(gy_handshake_io_start(&handshake_io, poller, gy_socket_connect(&endpoint), true, note_over, &over));
     if (reads) /* sends message 1 */
         gy_poller_poll(poller, GY_SECOND);
     int accepted = accept(listen_fd, NULL, NULL);
@@ -215,12 +215,12 @@ static bool attempt(int listen_fd, bool reads, struct gy_unanswered *unanswered)
 Test(listener, an_end_without_an_answer, .timeout = 30)
 {
     struct gy_error error = {.rank = -1};
-    struct sockaddr_in *address = (struct sockaddr_in *)&place.address;
+    struct sockaddr_in *address = (struct sockaddr_in *)&endpoint.address;
 
     address->sin_family = AF_INET;
     address->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     cr_assert_eq(gy_poller_create(&poller, &error), GYRE_SUCCESS);
-    int listen_fd = gy_socket_listen(&place);
+    int listen_fd = gy_socket_listen(&endpoint);
     cr_assert(listen_fd >= 0 && fcntl(listen_fd, F_SETFL, 0) == 0);
     for (int reads = 0; reads < 2; reads++) {
         struct gy_unanswered unanswered = {0};

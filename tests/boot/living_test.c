@@ -55,11 +55,11 @@ static void live_reconnect(struct rank *rank, struct gy_poller *poller, struct g
         kept = dup(ours->stream.fd); /* so that rank 1 sees no end */
         ours->ended = true;
     }
-    while (gy_now() < until || (gy_now() < until + 20 * GY_SECOND && !gy_overlay_reach(overlay, other))) {
-        gy_overlay_reach(overlay, other);
+    while (gy_now() < until || (gy_now() < until + 20 * GY_SECOND && !gy_overlay_ensure_connected(overlay, other))) {
+        gy_overlay_ensure_connected(overlay, other);
         ranks_poll(rank, poller, overlay);
     }
-    rank->found[0] = gy_overlay_reach(overlay, other);
+    rank->found[0] = gy_overlay_ensure_connected(overlay, other);
     rank->found[1] = gy_overlay_failure(overlay, other)->status;
     if (kept >= 0)
         close(kept);

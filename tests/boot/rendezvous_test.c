@@ -52,18 +52,18 @@ static void end(void)
 
 TestSuite(rendezvous, .init = begin, .fini = end);
 
-static struct gy_place place_of(uint16_t port)
+static struct gy_endpoint endpoint_of(uint16_t port)
 {
-    struct gy_place place = {.address.ss_family = AF_INET};
+    struct gy_endpoint endpoint = {.address.ss_family = AF_INET};
 
-    ((struct sockaddr_in *)&place.address)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    gy_address_set_port(&place.address, port);
-    return place;
+    ((struct sockaddr_in *)&endpoint.address)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    gy_address_set_port(&endpoint.address, port);
+    return endpoint;
 }
 
 static uint16_t port_there(uint64_t *nonce)
 {
-    struct gy_place found;
+    struct gy_endpoint found;
     char why[320] = "";
 
     return gy_rendezvous_read(path, false, &found, nonce, why, sizeof(why)) ? gy_address_port(&found.address) : 0;
@@ -72,7 +72,7 @@ static uint16_t port_there(uint64_t *nonce)
 Test(rendezvous, the_last_one_counts_and_only_its_owner_removes_it)
 {
     struct gy_error error = {.rank = -1};
-    struct gy_place first = place_of(1001), second = place_of(1002);
+    struct gy_endpoint first = endpoint_of(1001), second = endpoint_of(1002);
     uint64_t nonce;
 
     cr_assert_eq(gy_rendezvous_write(path, &first, 0xabc, &error), GYRE_SUCCESS);
@@ -88,11 +88,11 @@ Test(rendezvous, the_last_one_counts_and_only_its_owner_removes_it)
 Test(rendezvous, a_signal_is_no_failure)
 {
     struct gy_error error = {.rank = -1};
-    struct gy_place place = place_of(1003);
+    struct gy_endpoint endpoint = endpoint_of(1003);
     uint64_t nonce;
 
     interrupted = true;
-    cr_assert_eq(gy_rendezvous_write(path, &place, 1, &error), GYRE_SUCCESS, "%s", error.text);
+    cr_assert_eq(gy_rendezvous_write(path, &endpoint, 1, &error), GYRE_SUCCESS, "%s", error.text);
     cr_assert_eq(port_there(&nonce), 1003);
 }
 
@@ -100,7 +100,7 @@ Test(rendezvous, a_signal_is_no_failure)
 Test(rendezvous, a_line_that_is_not_kept_takes_no_place)
 {
     struct gy_error error = {.rank = -1, .quiet = true};
-    struct gy_place good = place_of(1004), lost = place_of(1005);
+    struct gy_endpoint good = endpoint_of(1004), lost = endpoint_of(1005);
     uint64_t nonce;
 
     cr_assert_eq(gy_rendezvous_write(path, &good, 1, &error), GYRE_SUCCESS);

@@ -47,16 +47,16 @@ static void stale_file(void)
  * its own file. */
 static void silent_file(void)
 {
-    struct gy_place place = {.address.ss_family = AF_INET};
+    struct gy_endpoint endpoint = {.address.ss_family = AF_INET};
     struct gy_error error = {.rank = -1};
     char file[96];
     int64_t begin;
 
-    ((struct sockaddr_in *)&place.address)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    int listener = gy_socket_listen(&place);
+    ((struct sockaddr_in *)&endpoint.address)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int listener = gy_socket_listen(&endpoint);
     ranks_address_file(file);
     struct rank *ranks = ranks_make(3, 3, file);
-    CHECK(listener >= 0 && gy_rendezvous_write(file + 7, &place, 7, &error) == GYRE_SUCCESS, "%s", error.text);
+    CHECK(listener >= 0 && gy_rendezvous_write(file + 7, &endpoint, 7, &error) == GYRE_SUCCESS, "%s", error.text);
     ranks_start(ranks + 1, 2, true);
     usleep(500000);
     begin = gy_now();

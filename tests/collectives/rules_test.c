@@ -17,6 +17,7 @@
 #include "transport/rdma/checksum.h"
 #include "transport/rdma/internal.h"
 #include "transport/registry/registry.h"
+#include "transport/tcp/internal.h"
 
 #define LARGEST 9
 
@@ -167,7 +168,7 @@ static void add_rdma(void)
 static void add_flow(void)
 {
     ADD_ALL(GY_EAGER_BYTES, GY_EAGER_UNITS, GY_OLDEST_CREDITS, GY_STASHED_MOST, GY_FRAME_MAX, GY_FRAME_BYTES,
-            GY_FRAME_NT, GY_FRAME_SORT, GY_FRAME_TIMED);
+            GY_TCP_FRAME_NT, GY_TCP_FRAME_CLASS_SHIFT, GY_TCP_FRAME_TIMED);
     for (int use = 0; use < GY_CREDIT_USES; use++)
         ADD_ALL(gy_credit_most((enum gy_credit_use)use), gy_credit_batch((enum gy_credit_use)use),
                 gy_eager_most((enum gy_credit_use)use));

@@ -45,12 +45,12 @@ Test(topology, place_is_where_the_thread_is_bound)
             CPU_ZERO(&one);
             CPU_SET(cpu, &one);
             cr_assert_eq(sched_setaffinity(0, sizeof(one), &one), 0);
-            cr_expect_eq(gy_topology_place(false), machine == 0 ? (int)cpu + 1 : 1, "%s", machines[machine]);
-            cr_expect_eq(gy_topology_place(true), (int)cpu + 1, "%s", machines[machine]);
+            cr_expect_eq(gy_topology_binding(false), machine == 0 ? (int)cpu + 1 : 1, "%s", machines[machine]);
+            cr_expect_eq(gy_topology_binding(true), (int)cpu + 1, "%s", machines[machine]);
         }
         sched_setaffinity(0, sizeof(all), &all);
         if (CPU_COUNT(&all) > 1 && CPU_ISSET(0, &all) && CPU_ISSET(1, &all))
-            cr_expect_eq(gy_topology_place(true), 0, "bound to no cache alone");
+            cr_expect_eq(gy_topology_binding(true), 0, "bound to no cache alone");
     }
 }
 

@@ -42,9 +42,9 @@ static void start(struct side *side, int who, enum gy_integrity mode)
 {
     memset(side, 0, sizeof(*side));
     if (who < 2)
-        gy_handshake_initiate(&side->handshake, key, JOB, GY_PURPOSE_LINK, (uint32_t)who, (uint32_t)who + 2, mode);
+        gy_handshake_initiate(&side->handshake, key, JOB, GY_PURPOSE_TCP, (uint32_t)who, (uint32_t)who + 2, mode);
     else
-        gy_handshake_accept(&side->handshake, key, JOB, (uint32_t)who, SIDES, 1u << GY_PURPOSE_LINK, mode);
+        gy_handshake_accept(&side->handshake, key, JOB, (uint32_t)who, SIDES, 1u << GY_PURPOSE_TCP, mode);
     listen_to(side);
 }
 

@@ -73,8 +73,8 @@ static void tampered(const uint8_t *data, size_t size)
 {
     struct gy_handshake initiator, acceptor;
     struct noise noise = {.data = data, .size = size};
-    gy_handshake_initiate(&initiator, key, JOB, GY_PURPOSE_LINK, 3, 1, MODE);
-    gy_handshake_accept(&acceptor, key, JOB, 1, SIZE, 1u << GY_PURPOSE_LINK, MODE);
+    gy_handshake_initiate(&initiator, key, JOB, GY_PURPOSE_TCP, 3, 1, MODE);
+    gy_handshake_accept(&acceptor, key, JOB, 1, SIZE, 1u << GY_PURPOSE_TCP, MODE);
     for (int turn = 0; turn < 16; turn++) {
         const bool forth = pass(&initiator, &acceptor, &noise);
         const bool back = pass(&acceptor, &initiator, &noise);

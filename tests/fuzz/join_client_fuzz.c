@@ -34,7 +34,7 @@
 
 static struct gy_config config;
 static struct gy_poller *poller;
-static struct gy_place home;
+static struct gy_endpoint home;
 static struct gy_join_address *join_address;
 static char address[64];
 
@@ -43,23 +43,23 @@ static struct {
     const uint8_t *data;
     size_t size;
     bool said;
-    struct gy_place elsewhere[PLACES_MOST]; /* that were said */
+    struct gy_endpoint elsewhere[PLACES_MOST]; /* that were said */
     int places;
 } member;
 
 /* The linker leads calls of gy_socket_connect here: nothing that an input says is really connected to. */
-int __real_gy_socket_connect(const struct gy_place *place);
-int __wrap_gy_socket_connect(const struct gy_place *place);
-int __wrap_gy_socket_connect(const struct gy_place *place)
+int __real_gy_socket_connect(const struct gy_endpoint *endpoint);
+int __wrap_gy_socket_connect(const struct gy_endpoint *endpoint);
+int __wrap_gy_socket_connect(const struct gy_endpoint *endpoint)
 {
-    if (place->local && strcmp(place->name, home.name) == 0)
-        return __real_gy_socket_connect(place);
+    if (endpoint->is_unix && strcmp(endpoint->name, home.name) == 0)
+        return __real_gy_socket_connect(endpoint);
     bool said = false;
     for (int i = 0; i < member.places; i++) {
-        const struct gy_place *named = &member.elsewhere[i];
-        said |= place->local == named->local &&
-                (place->local ? strcmp(place->name, named->name) == 0
-                              : memcmp(&place->address, &named->address, sizeof(place->address)) == 0);
+        const struct gy_endpoint *named = &member.elsewhere[i];
+        said |= endpoint->is_unix == named->is_unix &&
+                (endpoint->is_unix ? strcmp(endpoint->name, named->name) == 0
+                                   : memcmp(&endpoint->address, &named->address, sizeof(endpoint->address)) == 0);
     }
     check(said);
     errno = ECONNREFUSED;
@@ -99,8 +99,8 @@ static void say(const uint8_t *record)
     while (size >= 3 && member.stream.fd >= 0) {
         size_t bytes = gy_min_size(data[1] | (size_t)data[2] << 8, size - 3);
         uint8_t kind = data[0] % 8;
-        if (kind == GY_JOIN_ELSEWHERE && bytes == GY_PLACE_WIRE && member.places < PLACES_MOST &&
-            gy_place_decode(data + 3, &member.elsewhere[member.places]))
+        if (kind == GY_JOIN_ELSEWHERE && bytes == GY_ENDPOINT_WIRE && member.places < PLACES_MOST &&
+            gy_endpoint_decode(data + 3, &member.elsewhere[member.places]))
             member.places++;
         if (kind == GY_JOIN_WELCOME && data[0] >= 0x80)
             gy_stream_send(&member.stream, kind, composed, compose(data + 3, bytes, record, composed));
@@ -179,7 +179,7 @@ static void begin(void)
     join_address = gy_join_address_make(&identity, &config);
     check(join_address != NULL && join_address->local_only);
     check(gy_address_resolve("127.0.0.1", (uint16_t)port, &at, &error) == GYRE_SUCCESS);
-    gy_place_of_user(&at, &home);
+    gy_endpoint_of_user(&at, &home);
 }
 
 static void follow(const struct gy_charter *charter)

@@ -28,16 +28,16 @@ static bool greeted;
 static void open_join_address(void)
 {
     struct gy_error error = {.rank = -1};
-    struct gy_place place = {.local = true};
+    struct gy_endpoint endpoint = {.is_unix = true};
     if (world.poller)
         return;
     check(gy_config_read(&config, &error) == GYRE_SUCCESS);
     check(gy_poller_create(&world.poller, &error) == GYRE_SUCCESS);
-    snprintf(place.name, sizeof(place.name), "gyre-fuzz-%d", (int)getpid());
+    snprintf(endpoint.name, sizeof(endpoint.name), "gyre-fuzz-%d", (int)getpid());
     join_address.settings_bytes = (size_t)snprintf(join_address.settings, sizeof(join_address.settings),
                                                    "GYRE_TCP_TILE=1\n");
     gyre_log_set(ignore_log, NULL);
-    join_address.own = (struct gy_join_listener){gy_socket_listen(&place), place};
+    join_address.own = (struct gy_join_listener){gy_socket_listen(&endpoint), endpoint};
     check(join_address.own.fd >= 0);
 }
 
@@ -50,12 +50,12 @@ static void on_handshake(void *user, struct gy_handshake_io *handshake_io, int e
 
 static void on_message(void *user, struct gy_stream *stream, uint8_t kind, uint8_t *body, size_t bytes)
 {
-    struct gy_place place;
+    struct gy_endpoint endpoint;
     (void)user;
     (void)stream;
     check(kind == GY_JOIN_CALL || kind == GY_JOIN_FAILED || kind == GY_JOIN_ELSEWHERE || kind == GY_JOIN_WAIT);
     check(kind != GY_JOIN_WAIT || bytes == 4);
-    check(kind != GY_JOIN_ELSEWHERE || (bytes == GY_PLACE_WIRE && gy_place_decode(body, &place)));
+    check(kind != GY_JOIN_ELSEWHERE || (bytes == GY_ENDPOINT_WIRE && gy_endpoint_decode(body, &endpoint)));
 }
 
 static void turn(void)
@@ -89,14 +89,14 @@ static void say(struct gy_stream *stream, struct gy_join_server *join_server, co
 static void hello(const uint8_t *data, size_t size, bool host)
 {
     struct gy_error error = {.rank = -1};
-    struct gy_place elsewhere = {.address.ss_family = AF_INET};
+    struct gy_endpoint elsewhere = {.address.ss_family = AF_INET};
     struct gy_join_server *join_server;
     struct gy_handshake_io handshake_io;
     struct gy_stream stream = {0};
     open_join_address();
     memset(&handshake_io, 0, sizeof(handshake_io));
     check(gy_join_server_open(&world, host ? NULL : &elsewhere, &join_server, &error) == GYRE_SUCCESS);
-    int fd = gy_socket_connect(&join_address.own.place);
+    int fd = gy_socket_connect(&join_address.own.endpoint);
     check(fd >= 0);
     gy_handshake_initiate(&handshake_io.handshake, join_address.key, 0, GY_PURPOSE_JOIN, 1, 0, GY_INTEGRITY_OFF);
     greeted = false;
@@ -110,14 +110,15 @@ static void hello(const uint8_t *data, size_t size, bool host)
     gy_join_server_close(join_server);
 }
 
-static void place(const uint8_t *data, size_t size)
+static void endpoint(const uint8_t *data, size_t size)
 {
-    struct gy_place decoded, again;
-    uint8_t wire[GY_PLACE_WIRE];
-    if (size < GY_PLACE_WIRE || !gy_place_decode(data, &decoded))
+    struct gy_endpoint decoded, again;
+    uint8_t wire[GY_ENDPOINT_WIRE];
+    if (size < GY_ENDPOINT_WIRE || !gy_endpoint_decode(data, &decoded))
         return;
-    gy_place_encode(&decoded, wire);
-    check(gy_place_decode(wire, &again) && again.local == decoded.local && strcmp(again.name, decoded.name) == 0);
+    gy_endpoint_encode(&decoded, wire);
+    check(gy_endpoint_decode(wire, &again) && again.is_unix == decoded.is_unix &&
+          strcmp(again.name, decoded.name) == 0);
     check(memcmp(&again.address, &decoded.address, sizeof(again.address)) == 0);
 }
 
@@ -125,7 +126,7 @@ static void line(const uint8_t *data, size_t size)
 {
     static char path[64];
     char why[320];
-    struct gy_place read;
+    struct gy_endpoint read;
     uint64_t nonce;
     if (!path[0])
         snprintf(path, sizeof(path), "/tmp/gyre-fuzz-join-%d", (int)getpid());
@@ -146,7 +147,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     switch (data[0] % 4) {
     case 0: hello(data + 1, size - 1, true); break;
     case 1: hello(data + 1, size - 1, false); break;
-    case 2: place(data + 1, size - 1); break;
+    case 2: endpoint(data + 1, size - 1); break;
     default: line(data + 1, size - 1);
     }
     return 0;

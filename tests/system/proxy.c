@@ -24,9 +24,9 @@
 #define PATIENCE_MS 200 /* for bytes to swap with */
 #define PIECE 65536
 
-int __real_gy_socket_connect_from(const struct gy_place *place, const struct sockaddr_storage *from);
-int __wrap_gy_socket_connect_from(const struct gy_place *place, const struct sockaddr_storage *from);
-int __wrap_gy_socket_connect(const struct gy_place *place);
+int __real_gy_socket_connect_from(const struct gy_endpoint *endpoint, const struct sockaddr_storage *from);
+int __wrap_gy_socket_connect_from(const struct gy_endpoint *endpoint, const struct sockaddr_storage *from);
+int __wrap_gy_socket_connect(const struct gy_endpoint *endpoint);
 
 static struct proxy *self;
 
@@ -44,17 +44,17 @@ struct direction {
 
 /* ---- the ranks' side ---- */
 
-int __wrap_gy_socket_connect(const struct gy_place *place)
+int __wrap_gy_socket_connect(const struct gy_endpoint *endpoint)
 {
-    return __wrap_gy_socket_connect_from(place, NULL);
+    return __wrap_gy_socket_connect_from(endpoint, NULL);
 }
 
-int __wrap_gy_socket_connect_from(const struct gy_place *place, const struct sockaddr_storage *from)
+int __wrap_gy_socket_connect_from(const struct gy_endpoint *endpoint, const struct sockaddr_storage *from)
 {
     struct sockaddr_in own = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)}, to = own;
     socklen_t bytes = sizeof(own);
-    if (!self || from || place->local || place->address.ss_family != AF_INET)
-        return __real_gy_socket_connect_from(place, from);
+    if (!self || from || endpoint->is_unix || endpoint->address.ss_family != AF_INET)
+        return __real_gy_socket_connect_from(endpoint, from);
     unsigned route = atomic_fetch_add(&self->routes, 1) % PROXY_ROUTES;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
@@ -64,7 +64,7 @@ int __wrap_gy_socket_connect_from(const struct gy_place *place, const struct soc
         close(fd);
         return -1;
     }
-    self->route[route].target = place->address;
+    self->route[route].target = endpoint->address;
     atomic_store(&self->route[route].source, own.sin_port);
     if (connect(fd, (struct sockaddr *)&to, sizeof(to)) && errno != EINPROGRESS) {
         close(fd);

@@ -88,8 +88,8 @@ static uint64_t draw(uint64_t *state)
 
 static struct proxy_plan choose(uint64_t seed, bool sealed, bool readable)
 {
-    static const enum gy_purpose purposes[] = {GY_PURPOSE_LINK, GY_PURPOSE_LINK,    GY_PURPOSE_LINK,
-                                               GY_PURPOSE_LINK, GY_PURPOSE_OVERLAY, GY_PURPOSE_BOOTSTRAP};
+    static const enum gy_purpose purposes[] = {GY_PURPOSE_TCP, GY_PURPOSE_TCP,     GY_PURPOSE_TCP,
+                                               GY_PURPOSE_TCP, GY_PURPOSE_OVERLAY, GY_PURPOSE_BOOTSTRAP};
     static const uint64_t within[GY_PURPOSES] = {0, 200, 40, 250000}; /* so many bytes there are at least */
     uint64_t state = seed * UINT64_C(0x9e3779b97f4a7c15) | 1;
     struct proxy_plan plan = {.seed = seed};
@@ -105,9 +105,9 @@ static struct proxy_plan choose(uint64_t seed, bool sealed, bool readable)
     plan.fault = (enum proxy_fault)(PROXY_FLIP + draw(&state) % (readable ? 7 : 4));
     if (draw(&state) % 8 == 0)
         plan.fault = PROXY_CLOSE;
-    if (plan.purpose != GY_PURPOSE_LINK && plan.fault != PROXY_REPEAT)
+    if (plan.purpose != GY_PURPOSE_TCP && plan.fault != PROXY_REPEAT)
         plan.fault = PROXY_FLIP; /* little is said there, so that what is missing may never be missed */
-    if (plan.purpose != GY_PURPOSE_LINK)
+    if (plan.purpose != GY_PURPOSE_TCP)
         plan.bytes = plan.bytes % 16 + 1;
     if (plan.fault >= PROXY_FRAME_CUT)
         plan.at %= 20;

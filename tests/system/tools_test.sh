@@ -113,7 +113,7 @@ expect 3 '^gyre-run: rank 1 on localhost \(pid [0-9]+\) ended with exit status 3
     bash -c 'exit $((RANK * 3))'
 refused 'osu_latency has two ranks' "$perf" osu_latency --ranks 2 --algorithm ring
 refused "'star'" "$perf" all_reduce --algorithm star
-refused "'pigeon'" "$perf" all_reduce --transport shm,pigeon
+refused 'there is no transport pigeon' "$perf" all_reduce --transport shm,pigeon
 refused "'12q'" "$perf" all_reduce -b 12q
 expect 1 'exit status 1' env GYRE_TCP_CONGESTION=nosuch "$run" -n 2 "$perf" all_reduce -b 4 -e 4 --transport tcp
 grep -q "GYRE_TCP_CONGESTION=nosuch: the kernel does not have it" "$work/err" || fail "a congestion control that nobody has: $(cat "$work/err")"

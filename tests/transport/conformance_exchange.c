@@ -50,7 +50,7 @@ void conformance_exchange(struct rank *rank, uint64_t count, uint32_t (*size)(ui
         streams[i].payloads = malloc((size_t)pool * (most + 1));
         CHECK(streams[i].payloads, "no memory");
         if (rank->announces)
-            rank->ops->know(rank->instance, streams[i].payloads, (size_t)pool * (most + 1));
+            rank->ops->register_memory(rank->instance, streams[i].payloads, (size_t)pool * (most + 1));
     }
     while (open) {
         open = false;
@@ -62,7 +62,7 @@ void conformance_exchange(struct rank *rank, uint64_t count, uint32_t (*size)(ui
     }
     for (int i = 0; i < rank->pairs; i++) {
         if (rank->announces)
-            rank->ops->forget(rank->instance, streams[i].payloads);
+            rank->ops->unregister_memory(rank->instance, streams[i].payloads);
         free(streams[i].payloads);
     }
 }

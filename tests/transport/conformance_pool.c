@@ -156,7 +156,7 @@ void conformance_pool_short(struct rank *rank)
         memset(payload, 0xee, sizeof(payload));
         pair->posted++;
         sent++;
-        past += (link->kept.header.flags & GY_FRAME_NT) != 0;
+        past += (link->kept.header.flags & GY_TCP_FRAME_NT) != 0;
         left += link->policy.frame != NULL;
     }
     while (uses_pool(rank) && rank->rank == 1 && pair->arrived < last) {
@@ -233,7 +233,7 @@ void conformance_pool_signal(struct rank *rank)
         prefer(link_to(rank, 0));
         CHECK(shutdown(link_to(rank, 0)->rail[0].watch.fd, SHUT_WR) == 0, "shutdown");
         rank->ops->post(pair->link, &frame);
-        CHECK(frame.header.flags & GY_FRAME_NT && link_to(rank, 0)->mute, "it was to be sent, and in vain");
+        CHECK(frame.header.flags & GY_TCP_FRAME_NT && link_to(rank, 0)->send_failed, "it was to be sent, and in vain");
         CHECK(pthread_sigmask(SIG_SETMASK, NULL, &blocked) == 0 && !sigismember(&blocked, SIGPIPE), "a signal is held");
         CHECK(sigpending(&pending) == 0 && !sigismember(&pending, SIGPIPE), "a signal is left");
     }

@@ -1,5 +1,5 @@
-/* One suite for every transport: conformance_test self|shm|tcp|tcp6|rdma|stand_in|stand_ins|stand_in_soft
- * [processes].
+/* One suite for every transport: conformance_test self|shm|tcp|tcp6|plain|rdma|stand_in|stand_ins|stand_in_soft
+ * [processes]. plain is the example of a transport, plain.c.
  *
  * rdma uses the devices of this machine; stand_in and stand_ins are rdma over a stand-in for libibverbs, one device,
  * and three with two queue pairs each, or one that says it is soft-RoCE, of which some chunks are read.
@@ -11,6 +11,8 @@
 
 #include <string.h>
 
+#include "core/clock.h"
+#include "plain.h"
 #include "rdma_stand_in.h"
 #include "transport/rdma/verbs_table.h"
 
@@ -76,12 +78,38 @@ static void body_early(struct rank *rank)
     conformance_exchange(rank, 100, conformance_small, 500, false);
 }
 
+/* The acceptor polls before it links: it gets connections, and reads nothing from them. */
 static void body_early_high(struct rank *rank)
 {
-    if (rank->rank == 0)
-        conformance_pause(100);
+    int64_t end = gy_now() + 100 * GY_MILLISECOND;
+    while (rank->rank == 0 && gy_now() < end)
+        gy_poller_poll(rank->poller, 10 * GY_MILLISECOND);
     rank_link(rank);
     conformance_exchange(rank, 100, conformance_small, 500, true);
+}
+
+/* A sender without anything to receive sleeps until there is room. */
+static void body_room(struct rank *rank)
+{
+    enum { FRAMES = 16 };
+    static _Thread_local struct gy_frame_out frames[RANKS_MOST][FRAMES];
+    static unsigned char payloads[FRAMES][GY_FRAME_MAX];
+    rank_ready(rank);
+    for (int i = 0; i < rank->pairs && rank->rank == 0; i++)
+        for (int k = 0; k < FRAMES; k++)
+            rank_frame(rank, rank->pair[i].peer, &frames[i][k], (uint64_t)k + 2, payloads[k], i ? 0 : GY_FRAME_MAX);
+    rank_barrier(rank); /* making the payloads takes longer than sending them */
+    for (int i = 0; i < rank->pairs && rank->rank == 0; i++)
+        for (int k = 0; k < FRAMES; k++)
+            rank->ops->post(rank->pair[i].link, &frames[i][k]);
+    for (int i = 0; i < rank->pairs && rank->rank == 0; i++)
+        while (!frames[i][FRAMES - 1].done)
+            rank_progress(rank, true);
+    if (rank->rank == 1)
+        conformance_pause(20);
+    while (rank->rank != 0 && rank_pair(rank, 0)->arrived < FRAMES + 1)
+        rank_progress(rank, true);
+    rank_barrier(rank);
 }
 
 /* Ranks that sleep are woken by a frame each within milliseconds. */
@@ -119,6 +147,7 @@ static void run_suite(const struct ranks_options *how)
     ranks_run(how, "slow", body_slow);
     ranks_run(how, "early", body_early);
     ranks_run(how, "early high", body_early_high);
+    ranks_run(how, "room", body_room);
     ranks_run(how, "wake", body_wake);
     ranks_run(how, "stop", conformance_stop);
     if (how->processes)
@@ -178,12 +207,14 @@ int main(int argc, char **argv)
 {
     static const int all[] = {2, 3, 5, 0}, few[] = {2, 5, 0}, small[] = {2, 3, 0}, two[] = {2, 0};
     const int *sizes = all;
-    CHECK(argc >= 2, "usage: conformance_test self|shm|tcp|tcp6 [threads|processes [short]]");
+    CHECK(argc >= 2, "usage: conformance_test self|shm|tcp|tcp6|plain [threads|processes [short]]");
     struct ranks_options how = {.transport = argv[1], .size = 1, .processes = argc > 2 && argv[2][0] == 'p'};
     if (strncmp(argv[1], "tcp", 3) == 0) {
         how.ipv6 = strcmp(argv[1], "tcp6") == 0;
         how.transport = "tcp";
     }
+    if (strcmp(argv[1], "plain") == 0)
+        how.ops = &gy_transport_plain;
     if (strncmp(argv[1], "stand_in", 8) == 0) {
         stand_in_vendor = argv[1][8] == '_' ? 0xffffff : 0; /* soft-RoCE, and what goes with it */
         use_stand_in(argv[1][8] == 's' ? 3 : 1);

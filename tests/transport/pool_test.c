@@ -49,8 +49,8 @@ static bool marked(uint8_t kind, uint32_t bytes, uint8_t flags)
 {
     struct gy_frame header = {.kind = kind, .bytes = bytes, .flags = flags};
     gy_tcp_zero_copy_mark(&link_, &header);
-    cr_assert_eq(header.flags & ~(GY_FRAME_NT | GY_FRAME_TIMED), flags);
-    return header.flags & GY_FRAME_NT;
+    cr_assert_eq(header.flags & ~(GY_TCP_FRAME_NT | GY_TCP_FRAME_TIMED), flags);
+    return header.flags & GY_TCP_FRAME_NT;
 }
 
 static int of(int frames)
@@ -69,7 +69,7 @@ static void paces(int send_plain, int send_past, unsigned read_plain, unsigned r
         gy_tcp_zero_copy_timed(&link_.policy.sort[tried_sort].sends[1], LONG, LONG, (int64_t)send_past * LONG / 1024);
     }
     struct gy_frame back = {.kind = GY_FRAME_CREDIT,
-                            .flags = (uint8_t)(tried_sort << GY_FRAME_SORT),
+                            .flags = (uint8_t)(tried_sort << GY_TCP_FRAME_CLASS_SHIFT),
                             .pace = {(uint16_t)read_plain, (uint16_t)read_past},
                             .taken = 5};
     gy_tcp_zero_copy_heard(&link_, &back);
@@ -168,7 +168,7 @@ Test(pool, a_lucky_beginning_does_not_last)
     for (unsigned i = 0; i < GY_TCP_FIGURES; i++) {
         struct gy_frame header = {.kind = GY_FRAME_DATA, .bytes = LONG};
         gy_tcp_zero_copy_mark(&link_, &header);
-        cr_assert(header.flags & GY_FRAME_TIMED);
+        cr_assert(header.flags & GY_TCP_FRAME_TIMED);
         gy_tcp_zero_copy_timed(&link_.policy.sort[3].sends[0], LONG, LONG, 500 * (int64_t)LONG / 1024);
     }
     cr_assert_eq(of(32), 32);
@@ -235,7 +235,7 @@ Test(pool, frames_say_what_was_read_and_what_it_took)
     cr_assert_eq(back.taken, 12345);
     cr_assert_eq(back.pace[0], 90);
     cr_assert_eq(back.pace[1], 150);
-    cr_assert_eq(back.flags, 2 << GY_FRAME_SORT);
+    cr_assert_eq(back.flags, 2 << GY_TCP_FRAME_CLASS_SHIFT);
     gy_tcp_zero_copy_heard(&link_, &back);
     cr_assert_eq(link_.policy.sort[2].theirs[0], 90);
     cr_assert_eq(link_.policy.sort[2].theirs[1], 150);
@@ -254,15 +254,15 @@ Test(pool, frames_say_what_was_read_and_what_it_took)
 /* A complete frame has been read before its kind is known. */
 Test(pool, eager_frames_are_timed_in_the_read_ahead)
 {
-    struct gy_frame first = {.kind = GY_FRAME_DATA, .bytes = 64 << 10, .flags = GY_FRAME_EAGER | GY_FRAME_TIMED},
+    struct gy_frame first = {.kind = GY_FRAME_DATA, .bytes = 64 << 10, .flags = GY_FRAME_EAGER | GY_TCP_FRAME_TIMED},
                     next = first, other = {.kind = GY_FRAME_DATA, .bytes = 100};
     const struct tcp_sort *sort = &link_.policy.sort[2];
     begin();
-    next.flags |= GY_FRAME_NT;
+    next.flags |= GY_TCP_FRAME_NT;
     gy_tcp_zero_copy_heard(&link_, &first);
     gy_tcp_zero_copy_begin(&link_, &first);
     cr_assert_eq(first.flags, GY_FRAME_EAGER);
-    cr_assert(link_.policy.heeds);
+    cr_assert(link_.policy.reading_timed);
     cr_assert_eq(sort->reads[0].count, 0);
     gy_tcp_zero_copy_read(&link_, 60 << 10, 60 * 200);
     gy_tcp_zero_copy_read(&link_, 4 << 10, 4 * 200);
@@ -273,7 +273,7 @@ Test(pool, eager_frames_are_timed_in_the_read_ahead)
     gy_tcp_zero_copy_heard(&link_, &next);
     gy_tcp_zero_copy_begin(&link_, &next);
     cr_assert_eq(sort->reads[1].count, 1, "no more of it is known");
-    cr_assert_not(link_.policy.heeds, "it did not say so");
+    cr_assert_not(link_.policy.reading_timed, "it did not say so");
     gy_tcp_zero_copy_heard(&link_, &other);
     gy_tcp_zero_copy_begin(&link_, &other);
     cr_assert_not(link_.policy.tells);
@@ -282,7 +282,7 @@ Test(pool, eager_frames_are_timed_in_the_read_ahead)
 Test(pool, a_piece_begins_with_the_header_or_behind_it)
 {
     static unsigned char payload[LONG];
-    struct gy_frame_out frame = {.header = {.kind = GY_FRAME_DATA, .bytes = LONG, .flags = GY_FRAME_NT},
+    struct gy_frame_out frame = {.header = {.kind = GY_FRAME_DATA, .bytes = LONG, .flags = GY_TCP_FRAME_NT},
                                  .payload = payload};
     struct gy_frame back;
     begin();
@@ -323,8 +323,8 @@ Test(pool, a_piece_begins_with_the_header_or_behind_it)
 Test(pool, new_pages_are_for_long_payloads)
 {
     static unsigned char payload[LONG];
-    struct gy_frame_out frames[2] = {{.header = {.kind = GY_FRAME_DATA, .bytes = LONG, .flags = GY_FRAME_NT}},
-                                     {.header = {.kind = GY_FRAME_DATA, .bytes = 64 << 10, .flags = GY_FRAME_NT}}};
+    struct gy_frame_out frames[2] = {{.header = {.kind = GY_FRAME_DATA, .bytes = LONG, .flags = GY_TCP_FRAME_NT}},
+                                     {.header = {.kind = GY_FRAME_DATA, .bytes = 64 << 10, .flags = GY_TCP_FRAME_NT}}};
     struct tcp_link other = {.tcp = &tcp, .same_machine = true, .out.left = SIZE_MAX};
     begin();
     frames[0].payload = frames[1].payload = payload;
@@ -336,7 +336,7 @@ Test(pool, new_pages_are_for_long_payloads)
     cr_assert_not(gy_tcp_pool_has(&link_, &frames[1]));
     cr_assert_eq(frames[1].header.flags, 0);
     cr_assert(gy_tcp_pool_has(&link_, &frames[0]));
-    cr_assert(frames[0].header.flags & GY_FRAME_NT);
+    cr_assert(frames[0].header.flags & GY_TCP_FRAME_NT);
     gy_tcp_pool_free(&tcp.pool);
 }
 
@@ -344,7 +344,7 @@ Test(pool, new_pages_are_for_long_payloads)
 Test(pool, a_slot_is_in_use_until_all_of_it_has_been_read)
 {
     static unsigned char payload[LONG];
-    struct gy_frame_out frame = {.header = {.kind = GY_FRAME_DATA, .bytes = LONG, .flags = GY_FRAME_NT},
+    struct gy_frame_out frame = {.header = {.kind = GY_FRAME_DATA, .bytes = LONG, .flags = GY_TCP_FRAME_NT},
                                  .payload = payload},
                         others = frame;
     struct tcp_link other = {.tcp = &tcp, .same_machine = true, .out.left = SIZE_MAX};

@@ -52,6 +52,7 @@ static void *handler_place(void *user, int peer, const struct gy_frame *frame)
     struct rank *rank = user;
     CHECK(!rank->closed && frame->bytes > 0, "place from rank %d", peer);
     struct rank_pair *pair = rank_pair(rank, peer);
+    CHECK(pair->linked, "a frame of rank %d arrived before the link was requested", peer);
     pair->placed++;
     return pair->landing;
 }
@@ -60,7 +61,7 @@ static gyre_status handler_arrived(void *user, int peer, const struct gy_frame *
 {
     struct rank *rank = user;
     struct rank_pair *pair = rank_pair(rank, peer);
-    CHECK(!rank->closed, "arrived from rank %d", peer);
+    CHECK(!rank->closed && pair->linked, "arrived from rank %d", peer);
     if (frame->kind == GY_FRAME_GRANT) {
         pair->grants++;
         pair->before_grant = pair->arrived;
@@ -96,9 +97,11 @@ static void handler_broken(void *user, int peer, const struct gy_error *error)
 void rank_link(struct rank *rank)
 {
     struct gy_error error = {0};
-    for (int i = 0; i < rank->pairs; i++)
+    for (int i = 0; i < rank->pairs; i++) {
+        rank->pair[i].linked = true;
         CHECK(rank->ops->link(rank->instance, rank->pair[i].peer, &rank->pair[i].link, &error) == GYRE_SUCCESS, "%s",
               error.text);
+    }
 }
 
 static void acts(const struct rank *rank, int peer)
@@ -235,7 +238,7 @@ static void rank_open(struct rank *rank)
     rank->config.shm_reserve = 64u << 20;
     if (options->devices)
         snprintf(rank->config.rdma_devices, sizeof(rank->config.rdma_devices), "%s", options->devices[rank->rank]);
-    CHECK(gy_transports_reach(&rank->config, &error) == GYRE_SUCCESS, "%s", error.text);
+    CHECK(gy_transports_survey(&rank->config, &error) == GYRE_SUCCESS, "%s", error.text);
     CHECK(gy_poller_create(&rank->poller, &error) == GYRE_SUCCESS, "%s", error.text);
     CHECK(gy_world_open(&user, &rank->config, rank->poller, &rank->world, &error) == GYRE_SUCCESS, "%s", error.text);
     CHECK(gy_segment_create(rank->world, gy_now() + 60 * GY_SECOND, &rank->segment, &error) == GYRE_SUCCESS, "%s",
@@ -245,7 +248,8 @@ static void rank_open(struct rank *rank)
                                    &rank->config,
                                    rank->poller,
                                    {rank, handler_place, handler_arrived, handler_broken}};
-    for (size_t i = 0; gy_transports[i]; i++)
+    rank->ops = options->ops;
+    for (size_t i = 0; !rank->ops && gy_transports[i]; i++)
         if (strcmp(gy_transports[i]->name, options->transport) == 0)
             rank->ops = gy_transports[i];
     CHECK(rank->ops, "no transport %s", options->transport);

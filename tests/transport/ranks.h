@@ -26,7 +26,8 @@
 /* One direction there and one back, between this rank and another. */
 struct rank_pair {
     int peer;
-    struct gy_link *link; /* once rank_link was called */
+    bool linked;          /* rank_link was called */
+    struct gy_link *link; /* since then */
     uint64_t posted;      /* frames of all exchanges so far */
     /* what the receive handler saw */
     unsigned char *landing;
@@ -56,6 +57,7 @@ typedef void (*rank_func)(struct rank *rank);
 
 struct ranks_options {
     const char *transport;
+    const struct gy_transport_ops *ops; /* NULL: the library's table of that name */
     bool ipv6, processes;
     int size;
     const char *const *devices; /* [size], as GYRE_RDMA_DEVICES; NULL: as the environment says */

@@ -53,7 +53,7 @@ static void test_choice(void)
     struct gy_config config = {
         .transports = "rdma", .rdma_gid_index = -1, .rdma_service_level = 3, .rdma_traffic_class = 104};
     struct gy_error error = {.quiet = true};
-    struct gy_rdma_reach reach = {0};
+    struct gy_rdma_fabrics fabrics = {0};
     char why[GY_RDMA_WHY] = "";
 
     stand_in_reset(6);
@@ -93,9 +93,9 @@ static void test_choice(void)
     stand_in_devices[4].port[0].infiniband = true;
     survey(&config);
     says("soft5 port 2", "passed over: its link is of another kind than that of soft4 port 1");
-    CHECK(gy_rdma_survey(&config, &reach, why, sizeof(why), &error) == GYRE_SUCCESS &&
-              reach.bits == GY_REACH_INFINIBAND,
-          "%u", reach.bits);
+    CHECK(gy_rdma_survey(&config, &fabrics, why, sizeof(why), &error) == GYRE_SUCCESS &&
+              fabrics.bits == GY_FABRIC_INFINIBAND,
+          "%u", fabrics.bits);
 }
 
 /* gyre-info shows what a world would do: a setting that leaves RDMA out is every port's reason but that of those which
@@ -133,28 +133,28 @@ static void test_no_choice(void)
 {
     struct gy_config config = {.transports = "rdma", .rdma_gid_index = -1};
     struct gy_error error = {.quiet = true};
-    struct gy_rdma_reach reach = {0};
+    struct gy_rdma_fabrics fabrics = {0};
     char why[GY_RDMA_WHY] = "";
 
     stand_in_reset(6);
     snprintf(config.rdma_devices, sizeof(config.rdma_devices), "soft9");
-    CHECK(gy_rdma_survey(&config, &reach, why, sizeof(why), &error) == GYRE_BAD_CONFIGURATION &&
+    CHECK(gy_rdma_survey(&config, &fabrics, why, sizeof(why), &error) == GYRE_BAD_CONFIGURATION &&
               strstr(error.text, "GYRE_RDMA_DEVICES names soft9"),
           "%s", error.text);
     CHECK(strstr(error.text, "it has: soft0 port 1, soft1 port 1"), "%s", error.text);
     stand_in_reset(0); /* no device at all is no excuse */
     error = (struct gy_error){.quiet = true};
-    CHECK(gy_rdma_survey(&config, &reach, why, sizeof(why), &error) == GYRE_BAD_CONFIGURATION &&
+    CHECK(gy_rdma_survey(&config, &fabrics, why, sizeof(why), &error) == GYRE_BAD_CONFIGURATION &&
               strstr(error.text, "it has: none (libibverbs knows no device here"),
           "%s", error.text);
     config.rdma_devices[0] = '\0';
-    CHECK(gy_rdma_survey(&config, &reach, why, sizeof(why), &error) == GYRE_SUCCESS && reach.bits == 0 &&
-              reach.links == INT_MAX, /* it is no limit that keeps RDMA away */
-          "%u bits, %d links", reach.bits, reach.links);
+    CHECK(gy_rdma_survey(&config, &fabrics, why, sizeof(why), &error) == GYRE_SUCCESS && fabrics.bits == 0 &&
+              fabrics.links == INT_MAX, /* it is no limit that keeps RDMA away */
+          "%u bits, %d links", fabrics.bits, fabrics.links);
     stand_in_reset(1);
     config.integrity = GY_INTEGRITY_MAC;
-    CHECK(gy_rdma_survey(&config, &reach, why, sizeof(why), &error) == GYRE_SUCCESS && reach.bits == 0 && why[0], "%u",
-          reach.bits);
+    CHECK(gy_rdma_survey(&config, &fabrics, why, sizeof(why), &error) == GYRE_SUCCESS && fabrics.bits == 0 && why[0],
+          "%u", fabrics.bits);
 }
 
 /* What was said in the meeting holds: a better port of another kind that has come up since is not taken. */
@@ -171,12 +171,12 @@ static void test_kept(void)
     stand_in_devices[1].port[0].speed = 64;
     survey(&config);
     says("soft0 port 1", "passed over");
-    CHECK(gy_rdma_rails_open(&config, GY_REACH_ROCE, rails, &count, why, sizeof(why), &error) == GYRE_SUCCESS &&
+    CHECK(gy_rdma_rails_open(&config, GY_FABRIC_ROCE, rails, &count, why, sizeof(why), &error) == GYRE_SUCCESS &&
               count == 1 && strstr(rails[0].name, "soft0"),
           "%d %s", count, why);
     gy_rdma_rails_close(rails, count, false);
     stand_in_devices[0].port[0].state = IBV_PORT_DOWN;
-    CHECK(gy_rdma_rails_open(&config, GY_REACH_ROCE, rails, &count, why, sizeof(why), &error) == GYRE_SUCCESS &&
+    CHECK(gy_rdma_rails_open(&config, GY_FABRIC_ROCE, rails, &count, why, sizeof(why), &error) == GYRE_SUCCESS &&
               count == 0 && strstr(why, "soft0 port 1: the port is down"),
           "%d %s", count, why);
 }
@@ -270,7 +270,7 @@ static void test_limit(void)
 {
     struct gy_config config = {.rdma_gid_index = -1, .rdma_ring = 1 << 18};
     struct gy_error error = {.quiet = true};
-    struct gy_rdma_reach reach = {0};
+    struct gy_rdma_fabrics fabrics = {0};
     struct rlimit before;
     char why[GY_RDMA_WHY] = "";
 
@@ -278,24 +278,24 @@ static void test_limit(void)
     stand_in_reset(2);
     limit_locked(64 << 10);
     snprintf(config.transports, sizeof(config.transports), "shm,rdma,tcp");
-    CHECK(gy_rdma_survey(&config, &reach, why, sizeof(why), &error) == GYRE_SUCCESS && reach.bits == 0 &&
+    CHECK(gy_rdma_survey(&config, &fabrics, why, sizeof(why), &error) == GYRE_SUCCESS && fabrics.bits == 0 &&
               strstr(why, "soft0 port 1: the limit of locked memory is 64 KiB, and 1032 KiB are needed per link"),
-          "%u %s", reach.bits, why);
+          "%u %s", fabrics.bits, why);
     survey(&config);
     says("soft1 port 1", "passed over: the limit of locked memory is 64 KiB");
     snprintf(config.rdma_devices, sizeof(config.rdma_devices), "soft0");
-    CHECK(gy_rdma_survey(&config, &reach, why, sizeof(why), &error) == GYRE_SUCCESS && reach.bits != 0, "%s", why);
+    CHECK(gy_rdma_survey(&config, &fabrics, why, sizeof(why), &error) == GYRE_SUCCESS && fabrics.bits != 0, "%s", why);
     config.rdma_devices[0] = '\0';
     snprintf(config.transports, sizeof(config.transports), "shm,rdma");
-    CHECK(gy_rdma_survey(&config, &reach, why, sizeof(why), &error) == GYRE_SUCCESS && reach.bits != 0 &&
-              reach.links == INT_MAX,
+    CHECK(gy_rdma_survey(&config, &fabrics, why, sizeof(why), &error) == GYRE_SUCCESS && fabrics.bits != 0 &&
+              fabrics.links == INT_MAX,
           "%s", why);
     if (before.rlim_max >= 4 << 20) { /* enough for three links, and for no world of five */
         limit_locked(3 * ((1 << 20) + 2 * GY_RDMA_WORDS));
         snprintf(config.transports, sizeof(config.transports), "rdma,tcp");
-        CHECK(gy_rdma_survey(&config, &reach, why, sizeof(why), &error) == GYRE_SUCCESS && reach.bits != 0 &&
-                  reach.links == 3 && reach.link_bytes == (1 << 20) + 2 * GY_RDMA_WORDS,
-              "%d %s", reach.links, why);
+        CHECK(gy_rdma_survey(&config, &fabrics, why, sizeof(why), &error) == GYRE_SUCCESS && fabrics.bits != 0 &&
+                  fabrics.links == 3 && fabrics.link_bytes == (1 << 20) + 2 * GY_RDMA_WORDS,
+              "%d %s", fabrics.links, why);
         survey(&config);
         says("rdma:", "the limit of locked memory, 3096 KiB, allows links to 3 other ranks");
     }
@@ -308,24 +308,24 @@ static void test_links(void)
 {
     const int links[] = {INT_MAX, 3, 2, 0};
     struct gy_member members[GY_ARRAY_LENGTH(links)] = {0}, own = {0};
-    struct gy_config config = {.reach = GY_REACH_ROCE};
+    struct gy_config config = {.fabrics = GY_FABRIC_ROCE};
     uint8_t wire[GY_MEMBER_WIRE];
     int locals[GY_ARRAY_LENGTH(links)];
 
     for (int size = 4; size >= 1; size--) {
         struct gy_world world = {.size = size, .members = members, .locals = locals};
         for (int rank = 0; rank < size; rank++) {
-            config.reach_links = links[rank];
+            config.fabric_links = links[rank];
             gy_member_know_myself(&own, &config);
             own.address = (struct sockaddr_storage){.ss_family = AF_INET};
             gy_member_encode(&own, wire);
-            CHECK(gy_member_decode(wire, &members[rank]) && members[rank].links == (uint32_t)links[rank],
+            CHECK(gy_member_decode(wire, &members[rank]) && members[rank].fabric_links == (uint32_t)links[rank],
                   "not what was said");
         }
         gy_world_know_members(&world);
         for (int rank = 0; rank < size; rank++)
-            CHECK((members[rank].reach == GY_REACH_ROCE) == (links[rank] >= size - 1), "rank %d of %d: %u", rank, size,
-                  members[rank].reach);
+            CHECK((members[rank].fabrics == GY_FABRIC_ROCE) == (links[rank] >= size - 1), "rank %d of %d: %u", rank,
+                  size, members[rank].fabrics);
     }
 }
 
@@ -334,18 +334,18 @@ static void test_fork(void)
 {
     struct gy_config config = {.rdma_gid_index = -1};
     struct gy_error error = {.quiet = true};
-    struct gy_rdma_reach reach = {0};
+    struct gy_rdma_fabrics fabrics = {0};
     char why[GY_RDMA_WHY] = "";
 
     stand_in_reset(1);
     stand_in_fork_status = IBV_FORK_DISABLED;
     stand_in_refuses_fork = true;
-    CHECK(gy_rdma_survey(&config, &reach, why, sizeof(why), &error) == GYRE_SUCCESS && reach.bits == 0 &&
+    CHECK(gy_rdma_survey(&config, &fabrics, why, sizeof(why), &error) == GYRE_SUCCESS && fabrics.bits == 0 &&
               strstr(why, "RDMAV_FORK_SAFE=1"),
           "%s", why);
     stand_in_refuses_fork = false;
     CHECK(!gy_verbs_keep_pages(&stand_in_verbs), "pages are there");
-    CHECK(gy_rdma_survey(&config, &reach, why, sizeof(why), &error) == GYRE_SUCCESS && reach.bits != 0, "%s", why);
+    CHECK(gy_rdma_survey(&config, &fabrics, why, sizeof(why), &error) == GYRE_SUCCESS && fabrics.bits != 0, "%s", why);
     CHECK(stand_in_fork_status == IBV_FORK_ENABLED && gy_verbs_keep_pages(&stand_in_verbs), "nobody asked");
     stand_in_reset(1);
 }

@@ -101,7 +101,7 @@ static void body_long(struct rank *rank)
 
     rank_ready(rank);
     if (rank->rank == 0)
-        rank->ops->know(rank->instance, payload, sizeof(payload));
+        rank->ops->register_memory(rank->instance, payload, sizeof(payload));
     uint64_t before = stand_in_count().sends;
     rank_barrier(rank);
     for (unsigned i = 0; i < LONG_FRAMES && rank->rank == 0; i++) {
@@ -134,7 +134,7 @@ static void body_together(struct rank *rank)
     struct stand_in_counters before = stand_in_count();
     for (unsigned i = 0; i < TOGETHER && rank->rank == 0; i++) {
         rank_frame(rank, 1, &frames[i], 2 + i, payload[i], sizeof(payload[i]));
-        frames[i].patient = true;
+        frames[i].coalesce = true;
         rank->ops->post(pair->link, &frames[i]);
     }
     if (rank->rank == 0) {
@@ -152,7 +152,7 @@ static void body_together(struct rank *rank)
     for (unsigned i = TOGETHER; i < TOGETHER + 2 && rank->rank == 0; i++) {
         rank_frame(rank, 1, &frames[i], 2 + TOGETHER, payload[i], sizeof(payload[i]));
         frames[i].header.sequence = 2 + i;
-        frames[i].patient = true;
+        frames[i].coalesce = true;
         rank->ops->post(pair->link, &frames[i]);
         rank->ops->progress(pair->link);
         CHECK(frames[i].done, "it still waits");
@@ -162,9 +162,9 @@ static void body_together(struct rank *rank)
     before = stand_in_count();
     for (unsigned i = TOGETHER + 2; i < TOGETHER + OTHERS && rank->rank == 0; i++) {
         rank_frame(rank, 1, &frames[i], 2 + i, payload[i], sizeof(payload[i]));
-        frames[i].patient = i == TOGETHER + 2;
+        frames[i].coalesce = i == TOGETHER + 2;
         rank->ops->post(pair->link, &frames[i]);
-        if (frames[i].patient)
+        if (frames[i].coalesce)
             CHECK(!rank->ops->arm(rank->instance), "sleeps on what has not been tried");
         rank->ops->disarm(rank->instance);
     }
@@ -208,8 +208,8 @@ static void body_ends(struct rank *rank)
     rank_ready(rank);
     struct gy_rdma_link *link = (struct gy_rdma_link *)pair->link;
     CHECK(link->rdma->rails == 1 && link->rdma->rail[0].name[4] == '0' + rank->rank, "%s", link->rdma->rail[0].name);
-    CHECK(rank->ops->know, "nothing is announced");
-    rank->ops->know(rank->instance, payload[rank->rank], sizeof(payload[0]));
+    CHECK(rank->ops->register_memory, "nothing is announced");
+    rank->ops->register_memory(rank->instance, payload[rank->rank], sizeof(payload[0]));
     rank_frame(rank, pair->peer, &frames[rank->rank], 2, payload[rank->rank], sizeof(payload[0]));
     rank->ops->post(pair->link, &frames[rank->rank]);
     while (pair->arrived < 2 || !frames[rank->rank].done)
@@ -223,7 +223,7 @@ static void body_ends(struct rank *rank)
               (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ),
           "the words: %#x", (unsigned)stand_in_rights(link->words_mr[0]));
     CHECK(stand_in_rights(link->staging_mr[0]) == 0, "staging: %#x", (unsigned)stand_in_rights(link->staging_mr[0]));
-    rank->ops->forget(rank->instance, payload[rank->rank]);
+    rank->ops->unregister_memory(rank->instance, payload[rank->rank]);
     rank_barrier(rank);
 }
 

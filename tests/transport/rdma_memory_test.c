@@ -16,7 +16,7 @@ static void test_registrations(void)
     char why[GY_RDMA_WHY];
 
     stand_in_reset(2);
-    CHECK(gy_rdma_rails_open(&config, GY_REACH_ROCE, rails, &memory.rail_count, why, sizeof(why), &error) ==
+    CHECK(gy_rdma_rails_open(&config, GY_FABRIC_ROCE, rails, &memory.rail_count, why, sizeof(why), &error) ==
               GYRE_SUCCESS,
           "%s", error.text);
     uint64_t before = stand_in_count().registrations;
@@ -54,7 +54,7 @@ static void test_dmabuf(void)
     char why[GY_RDMA_WHY];
 
     stand_in_reset(2);
-    CHECK(gy_rdma_rails_open(&config, GY_REACH_ROCE, rails, &memory.rail_count, why, sizeof(why), &error) ==
+    CHECK(gy_rdma_rails_open(&config, GY_FABRIC_ROCE, rails, &memory.rail_count, why, sizeof(why), &error) ==
               GYRE_SUCCESS,
           "%s", error.text);
     CHECK(!gy_rdma_memory_add_device(&memory, gpu, sizeof(gpu), -1, 0), "no descriptor");
@@ -86,7 +86,7 @@ static void body_gpu(struct rank *rank)
 
     rank_link(rank);
     if (rank->rank == 0) {
-        CHECK(rank->ops->know_device(rank->instance, gpu, sizeof(gpu), STDIN_FILENO, 0), "not taken");
+        CHECK(rank->ops->register_device(rank->instance, gpu, sizeof(gpu), STDIN_FILENO, 0), "not taken");
         for (unsigned i = 0; i < FRAMES; i++) {
             rank_frame(rank, 1, &frames[i], i + 1, gpu[i], 1 + i * 100);
             rank->ops->post(pair->link, &frames[i]);
@@ -97,7 +97,7 @@ static void body_gpu(struct rank *rank)
             for (unsigned i = 0; i < FRAMES; i++)
                 all = all && frames[i].done;
         }
-        rank->ops->forget(rank->instance, gpu);
+        rank->ops->unregister_memory(rank->instance, gpu);
         CHECK(stand_in_count().from_gpu == FRAMES, "%llu", (unsigned long long)stand_in_count().from_gpu);
     } else {
         while (pair->arrived < FRAMES)

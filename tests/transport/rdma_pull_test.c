@@ -30,7 +30,7 @@ static void body_one_way(struct rank *rank)
     CHECK(stand_in_rights(link_of(rank)->staging_mr[0]) == IBV_ACCESS_REMOTE_READ, "rights of staging");
     CHECK(!(stand_in_rights(link_of(rank)->ring_mr[0]) & IBV_ACCESS_REMOTE_READ), "rights of the ring");
     if (rank->rank == 0 && turn % 2)
-        rank->ops->know(rank->instance, payload[0], sizeof(payload[0]));
+        rank->ops->register_memory(rank->instance, payload[0], sizeof(payload[0]));
     for (unsigned i = 0; i < FRAMES && rank->rank == 0;) {
         struct gy_frame_out *frame = &frames[i % 4];
         if (frame->queued) {
@@ -45,7 +45,7 @@ static void body_one_way(struct rank *rank)
         rank_progress(rank, turn / 2);
     rank_barrier(rank);
     if (rank->rank == 0 && turn % 2)
-        rank->ops->forget(rank->instance, payload[0]);
+        rank->ops->unregister_memory(rank->instance, payload[0]);
 }
 
 /* Other devices move bytes themselves: nothing is read, and no rank may read. */
@@ -142,7 +142,7 @@ static void body_followed(struct rank *rank)
     rank_barrier(rank);
     for (unsigned i = 0; i < 1 + BEHIND && rank->rank == 0; i++) {
         rank_frame(rank, 1, &frames[i], 2 + i, i ? payload[0][1] + i * 64 : payload[0][0], i ? 64 : 150000);
-        frames[i].patient = i > 0;
+        frames[i].coalesce = i > 0;
         rank->ops->post(pair->link, &frames[i]);
     }
     while (rank->rank == 0 && link->unsent)

@@ -140,7 +140,7 @@ static int reaching(int n)
 {
     int count = 0;
     for (int r = 0; r < n; r++)
-        count += gy_segment_reaches_all(ranks[r].segment);
+        count += gy_segment_reads_all(ranks[r].segment);
     return count;
 }
 
@@ -150,13 +150,13 @@ Test(segment, private_memory_is_read_when_all_have_found_that_they_can, .timeout
     char found[sizeof(text)] = "";
     create_good(3, 1 << 20);
     number_all(3, true);
-    cr_assert_not(gy_segment_reaches_all(ranks[0].segment), "the others have not tried");
-    cr_assert_not(gy_segment_reaches_all(ranks[1].segment));
-    cr_assert(gy_segment_reaches_all(ranks[2].segment), "it is the last one");
+    cr_assert_not(gy_segment_reads_all(ranks[0].segment), "the others have not tried");
+    cr_assert_not(gy_segment_reads_all(ranks[1].segment));
+    cr_assert(gy_segment_reads_all(ranks[2].segment), "it is the last one");
     cr_assert_eq(reaching(3), 3);
-    cr_assert_eq(gy_segment_reach(ranks[0].segment, 1, (uint64_t)(uintptr_t)text, sizeof(text), found), 0);
+    cr_assert_eq(gy_segment_read_private(ranks[0].segment, 1, (uint64_t)(uintptr_t)text, sizeof(text), found), 0);
     cr_assert_str_eq(found, text);
-    cr_assert_eq(gy_segment_reach(ranks[0].segment, 1, 8, 1, found), EFAULT);
+    cr_assert_eq(gy_segment_read_private(ranks[0].segment, 1, 8, 1, found), EFAULT);
     free_all(3);
 }
 
@@ -168,8 +168,8 @@ Test(segment, private_memory_of_who_has_the_number_now_is_not_taken_for_the_rank
     int ends[2];
     create_good(2, 1 << 20);
     number_all(2, true);
-    gy_segment_reaches_all(ranks[1].segment);
-    cr_assert(gy_segment_reaches_all(ranks[0].segment));
+    gy_segment_reads_all(ranks[1].segment);
+    cr_assert(gy_segment_reads_all(ranks[0].segment));
     cr_assert_eq(pipe(ends), 0);
     uint64_t proof = atomic_load(&gy_segment_rank(ranks[0].segment, 1)->proof);
     pid_t child = fork();
@@ -180,11 +180,11 @@ Test(segment, private_memory_of_who_has_the_number_now_is_not_taken_for_the_rank
     }
     cr_assert_eq(read(ends[0], found, 1), 1);
     ranks[0].members[1].pid = child;
-    cr_assert_eq(gy_segment_reach(ranks[0].segment, 1, (uint64_t)(uintptr_t)text, sizeof(text), found), ESRCH);
-    cr_assert_eq(gy_segment_reach(ranks[0].segment, 1, 8, 1, found), ESRCH, "not the rank's fault");
+    cr_assert_eq(gy_segment_read_private(ranks[0].segment, 1, (uint64_t)(uintptr_t)text, sizeof(text), found), ESRCH);
+    cr_assert_eq(gy_segment_read_private(ranks[0].segment, 1, 8, 1, found), ESRCH, "not the rank's fault");
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
-    cr_assert_eq(gy_segment_reach(ranks[0].segment, 1, (uint64_t)(uintptr_t)text, sizeof(text), found), ESRCH);
+    cr_assert_eq(gy_segment_read_private(ranks[0].segment, 1, (uint64_t)(uintptr_t)text, sizeof(text), found), ESRCH);
     close(ends[0]);
     close(ends[1]);
     free_all(2);
@@ -541,7 +541,7 @@ Test(segment, a_missing_rank_is_named, .timeout = 120)
 static int hang_up_on_one(const struct gy_world *world)
 {
     struct sockaddr_un name;
-    socklen_t bytes = gy_segment_name(world, 0, &name);
+    socklen_t bytes = gy_world_unix_name(world, world->locals[0], "", &name);
     int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), asker;
     cr_assert_eq(bind(listener, (struct sockaddr *)&name, bytes), 0);
     cr_assert_eq(listen(listener, 1), 0);

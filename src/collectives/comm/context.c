@@ -34,16 +34,16 @@ void gy_context_post(struct gy_context *ctx, int peer, struct gy_frame_out *fram
     ctx->ops[p->transport]->post(p->link, frame);
 }
 
-void gy_context_know(struct gy_context *ctx, const void *memory, size_t bytes)
+void gy_context_register(struct gy_context *ctx, const void *memory, size_t bytes)
 {
     for (int t = 0; t < ctx->transports; t++)
-        ctx->ops[t]->know(ctx->instance[t], memory, bytes);
+        ctx->ops[t]->register_memory(ctx->instance[t], memory, bytes);
 }
 
-void gy_context_forget(struct gy_context *ctx, const void *memory)
+void gy_context_unregister(struct gy_context *ctx, const void *memory)
 {
     for (int t = 0; t < ctx->transports; t++)
-        ctx->ops[t]->forget(ctx->instance[t], memory);
+        ctx->ops[t]->unregister_memory(ctx->instance[t], memory);
 }
 
 void gy_context_fail(struct gy_context *ctx)

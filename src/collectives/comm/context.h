@@ -116,8 +116,8 @@ gyre_status gy_context_link(struct gy_context *ctx, int peer, struct gy_link **l
 void gy_context_post(struct gy_context *ctx, int peer, struct gy_frame_out *frame);
 
 /* Registers and unregisters memory of the program, for transports that need registration. */
-void gy_context_know(struct gy_context *ctx, const void *memory, size_t bytes);
-void gy_context_forget(struct gy_context *ctx, const void *memory);
+void gy_context_register(struct gy_context *ctx, const void *memory, size_t bytes);
+void gy_context_unregister(struct gy_context *ctx, const void *memory);
 
 /* The world is broken (ctx->error says why): closes the transports, completes every request with the error.
  * Idempotent. */

@@ -24,7 +24,7 @@ static int by_place(const struct gy_world *world, int rank)
 {
     const struct gy_member *member = &world->members[rank];
     int first = 0;
-    while (world->members[first].host != member->host || world->members[first].place != member->place)
+    while (world->members[first].host != member->host || world->members[first].binding != member->binding)
         first++;
     return first;
 }

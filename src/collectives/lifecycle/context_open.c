@@ -218,7 +218,7 @@ gyre_status gy_context_create(const gyre_config *user, const struct gy_upcalls *
     if (status == GYRE_SUCCESS) /* now, like every other setting: a rank that fails later has to tell the others */
         status = gy_select_check(ctx->config.algorithm, error);
     if (status == GYRE_SUCCESS)
-        status = gy_transports_reach(&ctx->config, error);
+        status = gy_transports_survey(&ctx->config, error);
     if (status == GYRE_SUCCESS)
         status = gy_poller_create(&ctx->poller, error);
     if (status == GYRE_SUCCESS)

@@ -168,17 +168,18 @@ static void read_list(struct growing *growing)
 static void await_handshakes(struct growing *growing, int wanted, int64_t wait_ns)
 {
     struct gy_world *world = growing->ctx->world;
-    uint8_t place[GY_PLACE_WIRE] = {0};
-    struct gy_place there;
+    uint8_t endpoint[GY_ENDPOINT_WIRE] = {0};
+    struct gy_endpoint there;
     struct gy_error ignored = {.rank = -1, .quiet = true};
     bool first = growing->comm->rank == 0;
     if (first && well(growing))
-        gy_place_encode(&world->join_address->own.place, place);
-    if (!broadcast(growing, place, sizeof(place)))
+        gy_endpoint_encode(&world->join_address->own.endpoint, endpoint);
+    if (!broadcast(growing, endpoint, sizeof(endpoint)))
         return;
     if (first)
         receive(growing, wanted, wait_ns);
-    else if (well(growing) && gy_place_decode(place, &there)) /* without it joiners find rank 0's listener, or none */
+    else if (well(growing) &&
+             gy_endpoint_decode(endpoint, &there)) /* without it joiners find rank 0's listener, or none */
         gy_join_server_open(world, &there, &growing->join_server, &ignored);
     if (broadcast(growing, &growing->list, sizeof(growing->list)) && !first)
         read_list(growing);

@@ -53,12 +53,12 @@ static void refresh_member(const struct gy_context *ctx, struct gy_member *own)
     struct gy_config config = ctx->config;
     struct gy_error error = {.quiet = true};
 
-    if (gy_transports_reach(&config, &error) != GYRE_SUCCESS) {
+    if (gy_transports_survey(&config, &error) != GYRE_SUCCESS) {
         gy_log(GY_LOG_WARN, "the next world of rank %d goes without RDMA: %s", ctx->world->rank, error.text);
-        config.reach = 0;
+        config.fabrics = 0;
     }
-    own->reach = config.reach;
-    own->links = (uint32_t)config.reach_links;
+    own->fabrics = config.fabrics;
+    own->fabric_links = (uint32_t)config.fabric_links;
 }
 
 gyre_status gy_shrink(struct gyre_comm *comm, struct gyre_comm **comm_p)

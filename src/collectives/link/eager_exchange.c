@@ -88,7 +88,7 @@ static size_t longest(const struct gyre_comm *comm, int peer)
 {
     const struct gy_context *ctx = comm->ctx;
     int transport = ctx->peers[gy_group_world(&comm->group, peer)].transport;
-    if (transport < 0 || !gy_flow_is_same_host(comm, peer))
+    if (transport < 0 || !gy_flow_is_loopback(comm, peer))
         return GY_EAGER_BYTES;
     size_t tile = gy_min_size(ctx->config.shm_slot, ctx->config.tcp_tile);
     size_t most = gy_min_size(ctx->ops[transport]->eager, gy_eager_most(GY_FOR_COLLECTIVES) * GY_EAGER_BYTES);

@@ -64,7 +64,7 @@ bool gy_flow_is_eager(const struct gyre_request *r, int l, const struct gy_step 
     const struct gy_context *ctx = r->comm->ctx;
     int transport = ctx->peers[gy_group_world(&r->comm->group, step->peer)].transport;
     size_t most = transport < 0 ? 0 : ctx->ops[transport]->eager;
-    if (most > GY_EAGER_INTER_HOST && !gy_flow_is_same_host(r->comm, step->peer))
+    if (most > GY_EAGER_INTER_HOST && !gy_flow_is_loopback(r->comm, step->peer))
         most = GY_EAGER_INTER_HOST;
     return gy_eager_leaves(r->schedule, l, step->peer, gy_step_longest(r, step) * r->element, most);
 }
@@ -165,7 +165,7 @@ bool gy_flow_send(struct gyre_request *r, int l)
     flight->out.header.flags = lane->eager ? GY_FRAME_EAGER : 0;
     flight->out.header.credit = gy_flow_owed(r->comm, step->peer, r->shape.sequence);
     bool together = r->comm->ctx->together && !gy_comm_posts_quickly(r->comm, step->peer);
-    flight->out.patient = lane->eager && (together || r->comm->ctx->active > PROMPT);
+    flight->out.coalesce = lane->eager && (together || r->comm->ctx->active > PROMPT);
     r->comm->ctx->gathered |= together;
     flight->out.payload = piece.count ? gy_operand(r, l, step->src, piece.start) : NULL;
     gy_flow_returned(r->comm, step->peer, &flight->out.header);
@@ -217,7 +217,7 @@ void gy_flow_consume(struct gyre_request *r, int l, const void *payload)
     gy_lane_next(r, l);
 }
 
-bool gy_flow_is_same_host(const struct gyre_comm *comm, int peer)
+bool gy_flow_is_loopback(const struct gyre_comm *comm, int peer)
 {
     const struct gy_context *ctx = comm->ctx;
     const struct gy_world *world = ctx->world;
@@ -267,7 +267,7 @@ void gy_flow_kept_waiting(struct gyre_comm *comm, int peer, uint64_t sequence)
     const struct gy_credit *credit = &comm->channels[peer]->credit[use];
     const struct gy_context *ctx = comm->ctx;
     bool socket = ctx->ops[ctx->peers[gy_group_world(&comm->group, peer)].transport]->socket;
-    if (credit->owed > 0 && !credit->out.queued && socket && gy_flow_is_same_host(comm, peer))
+    if (credit->owed > 0 && !credit->out.queued && socket && gy_flow_is_loopback(comm, peer))
         give_back(comm, peer, use);
 }
 
@@ -305,7 +305,7 @@ uint64_t gy_flow_ahead(const struct gyre_request *r, int peer)
     const struct gy_context *ctx = r->comm->ctx;
     const struct gy_peer *at = &ctx->peers[gy_group_world(&r->comm->group, peer)];
     size_t tile = gy_max_size(r->tile * r->element, 1);
-    if (gy_flow_is_same_host(r->comm, peer))
+    if (gy_flow_is_loopback(r->comm, peer))
         return gy_max_size(LOCAL_AHEAD / tile, 2);
     int64_t trip = at->link && gy_algorithm_has(r->schedule->shape.algorithm, GY_SHARES_WIRES)
                        ? ctx->ops[at->transport]->round_trip(at->link)
@@ -317,7 +317,7 @@ uint64_t gy_flow_ahead(const struct gyre_request *r, int peer)
  * Between hosts it is sent while most of the data in flight is still to come. */
 static uint64_t worth_a_grant(const struct gyre_request *r, const struct gy_lane_state *lane, int peer)
 {
-    return gy_flow_is_same_host(r->comm, peer) ? lane->ahead - lane->ahead / 2 : (lane->ahead + 7) / 8;
+    return gy_flow_is_loopback(r->comm, peer) ? lane->ahead - lane->ahead / 2 : (lane->ahead + 7) / 8;
 }
 
 /* Iterations whose place is ready, in pair numbers: of the current step, and of the next ones that receive from the

@@ -18,8 +18,9 @@ bool gy_flow_is_eager(const struct gyre_request *request, int lane, const struct
 uint8_t gy_flow_owed(const struct gyre_comm *comm, int peer, uint64_t sequence);
 void gy_flow_returned(struct gyre_comm *comm, int peer, const struct gy_frame *frame);
 void gy_flow_give_credit(struct gyre_comm *comm, int peer, const struct gy_frame *frame);
-/* True if both ends of a connected link, over TCP or RDMA, lie on this host. */
-bool gy_flow_is_same_host(const struct gyre_comm *comm, int peer);
+/* True if the peer is on this host and the link to it leads through descriptors all the same, as over TCP or RDMA: what
+ * is sent loops back inside the host. False between hosts and for shared memory. */
+bool gy_flow_is_loopback(const struct gyre_comm *comm, int peer);
 /* The short message that a call awaits has not arrived: returns the owed credit now, if that brings it sooner, as
  * between sockets of a host. */
 void gy_flow_kept_waiting(struct gyre_comm *comm, int peer, uint64_t sequence);

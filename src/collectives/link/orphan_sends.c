@@ -32,7 +32,7 @@ static bool set_aside(struct gyre_request *r, struct gy_in_flight *flight)
     struct gy_frame_out *out = &flight->out;
     if (!out->queued || out->header.bytes == 0 || flight->aside)
         return true;
-    if (ctx->ops[peer->transport]->lends(peer->link, out) && !peer->broken)
+    if (ctx->ops[peer->transport]->reads_in_place(peer->link, out) && !peer->broken)
         return false;
     flight->aside = gy_alloc(out->header.bytes);
     if (!flight->aside)

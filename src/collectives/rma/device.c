@@ -40,7 +40,7 @@ static gyre_status access_target(struct gyre_window *window, struct gy_access *a
 
 gyre_status gy_window_settle(struct gyre_window *window, int target)
 {
-    struct gy_access access = {.kind = GY_ACCESS_SETTLE};
+    struct gy_access access = {.kind = GY_ACCESS_FLUSH};
     return window->targets[target].rma_key.rails > 0 ? access_target(window, &access, target, "a flush") : GYRE_SUCCESS;
 }
 

@@ -29,7 +29,7 @@ static bool is_orphaned(const struct gyre_window *window, int peer, const struct
 {
     struct gy_context *ctx = window->comm->ctx;
     const struct gy_peer *p = &ctx->peers[gy_group_world(&window->comm->group, peer)];
-    return reply->out.queued && !reply->aside && ctx->ops[p->transport]->lends(p->link, &reply->out);
+    return reply->out.queued && !reply->aside && ctx->ops[p->transport]->reads_in_place(p->link, &reply->out);
 }
 
 struct orphaned {

@@ -138,7 +138,7 @@ enum gy_shm_variant gy_mapped_giving(struct gyre_comm *comm, const struct gy_cal
               : comm->eager[call->collective].offered)
         return GY_SHM_MAP;
     bool worth = call->collective == GY_BROADCAST || comm->size <= GY_PEER_MEMORY_RANKS;
-    return gy_tuner_rooted(comm, call, bytes, worth && gy_segment_reaches_all(comm->ctx->segment));
+    return gy_tuner_rooted(comm, call, bytes, worth && gy_segment_reads_all(comm->ctx->segment));
 }
 
 static void give_by_slots(struct gyre_request *r, enum gy_shm_variant variant)
@@ -163,7 +163,7 @@ static bool offer(struct gyre_request *r)
     bool gives = schedule->input_blocks > 0 && !exposed && !r->staged.memory;
     uint64_t place = gives ? place_of(r, r->input, input_elements(r)) : 0;
     /* a rank without input asks as well: whether all ranks can read is known only after every rank has tried */
-    bool reached = worth_fetching(r) && gy_segment_reaches_all(r->comm->ctx->segment);
+    bool reached = worth_fetching(r) && gy_segment_reads_all(r->comm->ctx->segment);
     bool open = shared || (reached && !place);
     enum gy_shm_variant variant = open ? gy_tuner_input(r, shared) : GY_SHM_SLOT;
     if (!shared || variant == GY_SHM_MAP)
@@ -254,7 +254,8 @@ bool gy_mapped_fetch(struct gyre_request *r, int rank, uint64_t address, size_t 
     const struct gy_world *world = r->comm->ctx->world;
     int local = world->members[gy_group_world(&r->comm->group, rank)].local;
     struct gy_segment *segment = r->comm->ctx->segment;
-    int errnum = address == GY_PEER_MEMORY_GONE ? ESRCH : gy_segment_reach(segment, local, address + place, bytes, to);
+    int errnum = address == GY_PEER_MEMORY_GONE ? ESRCH
+                                                : gy_segment_read_private(segment, local, address + place, bytes, to);
     /* Pairs with the fence of gy_mapped_withdraw: what its caller writes after that is not taken for the input. */
     gy_fence(memory_order_seq_cst);
     bool stands = offer_of(r, rank).peer_input == address;

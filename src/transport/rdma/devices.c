@@ -38,7 +38,7 @@ struct survey {
     struct ibv_device **devices;
     struct candidate *candidates;
     int count, chosen;
-    struct gy_rdma_reach reach;
+    struct gy_rdma_fabrics fabrics;
 };
 
 /* ---- one port ---- */
@@ -227,13 +227,13 @@ static void pass_over_all(struct survey *survey, const char *why)
 
 static uint32_t kind_of(const struct candidate *it)
 {
-    return it->attr.link_layer == IBV_LINK_LAYER_ETHERNET ? GY_REACH_ROCE : GY_REACH_INFINIBAND;
+    return it->attr.link_layer == IBV_LINK_LAYER_ETHERNET ? GY_FABRIC_ROCE : GY_FABRIC_INFINIBAND;
 }
 
-static void keep_to_kind(struct survey *survey, uint32_t reach)
+static void keep_to_kind(struct survey *survey, uint32_t fabrics)
 {
     for (int i = 0; i < survey->count; i++)
-        if (!survey->candidates[i].why[0] && !(kind_of(&survey->candidates[i]) & reach))
+        if (!survey->candidates[i].why[0] && !(kind_of(&survey->candidates[i]) & fabrics))
             snprintf(survey->candidates[i].why, sizeof(survey->candidates[i].why),
                      "its link is of another kind than was said in the meeting");
 }
@@ -247,11 +247,11 @@ static void measure(struct survey *survey, const struct gy_config *config)
     size_t link_bytes = (2 * config->rdma_ring + GY_RDMA_WORDS) *
                         (size_t)survey->chosen; /* staging included, for each device */
 
-    survey->reach = (struct gy_rdma_reach){.links = INT_MAX, .link_bytes = link_bytes};
+    survey->fabrics = (struct gy_rdma_fabrics){.links = INT_MAX, .link_bytes = link_bytes};
     if (asked || link_bytes == 0 || lockable == SIZE_MAX)
         return;
-    survey->reach.links = (int)gy_min_size(lockable / link_bytes, INT_MAX);
-    for (int i = 0; i < survey->count && survey->reach.links == 0; i++)
+    survey->fabrics.links = (int)gy_min_size(lockable / link_bytes, INT_MAX);
+    for (int i = 0; i < survey->count && survey->fabrics.links == 0; i++)
         if (!survey->candidates[i].why[0])
             snprintf(survey->candidates[i].why, sizeof(survey->candidates[i].why),
                      "the limit of locked memory is %zu KiB, and %zu KiB are needed per link (ulimit -l)",
@@ -262,17 +262,17 @@ static void conclude(struct survey *survey)
 {
     for (int i = 0; i < survey->count; i++)
         if (!survey->candidates[i].why[0])
-            survey->reach.bits |= kind_of(&survey->candidates[i]);
+            survey->fabrics.bits |= kind_of(&survey->candidates[i]);
 }
 
-/* NULL in survey_p->candidates: `why` says the reason. `reach`: permitted kinds; 0: any, as nothing has been
+/* NULL in survey_p->candidates: `why` says the reason. `fabrics`: permitted kinds; 0: any, as nothing has been
  * published. `out`: the reason to reject all ports, or NULL. */
-static void survey_make(const struct gy_config *config, uint32_t reach, const char *out, struct survey *survey_p,
+static void survey_make(const struct gy_config *config, uint32_t fabrics, const char *out, struct survey *survey_p,
                         char *why, size_t why_bytes)
 {
     int devices = 0;
 
-    *survey_p = (struct survey){.verbs = gy_verbs_get(why, why_bytes), .reach.links = INT_MAX};
+    *survey_p = (struct survey){.verbs = gy_verbs_get(why, why_bytes), .fabrics.links = INT_MAX};
     if (!survey_p->verbs || !gy_verbs_survive_fork(survey_p->verbs, why, why_bytes))
         return;
     survey_p->devices = survey_p->verbs->get_device_list(&devices);
@@ -291,10 +291,10 @@ static void survey_make(const struct gy_config *config, uint32_t reach, const ch
     qsort(survey_p->candidates, (size_t)survey_p->count, sizeof(*survey_p->candidates), by_name);
     if (out)
         pass_over_all(survey_p, out);
-    if (reach)
-        keep_to_kind(survey_p, reach);
+    if (fabrics)
+        keep_to_kind(survey_p, fabrics);
     compare(survey_p, config);
-    if (!reach)
+    if (!fabrics)
         measure(survey_p, config);
     conclude(survey_p);
 }
@@ -407,14 +407,14 @@ static void first_reason(const struct survey *survey, char *why, size_t why_byte
         }
 }
 
-gyre_status gy_rdma_rails_open(const struct gy_config *config, uint32_t reach,
+gyre_status gy_rdma_rails_open(const struct gy_config *config, uint32_t fabrics,
                                struct gy_rdma_rail rails_p[GY_RDMA_RAILS], int *count_p, char *why, size_t why_bytes,
                                struct gy_error *error)
 {
     struct survey survey;
     int count = 0;
 
-    survey_make(config, reach, NULL, &survey, why, why_bytes);
+    survey_make(config, fabrics, NULL, &survey, why, why_bytes);
     gyre_status status = check_list(&survey, config, why, error);
     for (int i = 0; i < survey.count && status == GYRE_SUCCESS; i++)
         if (!survey.candidates[i].why[0]) {
@@ -445,22 +445,22 @@ void gy_rdma_rails_close(struct gy_rdma_rail *rails, int count, bool forked)
     }
 }
 
-gyre_status gy_rdma_survey(const struct gy_config *config, struct gy_rdma_reach *reach_p, char *why, size_t why_bytes,
-                           struct gy_error *error)
+gyre_status gy_rdma_survey(const struct gy_config *config, struct gy_rdma_fabrics *fabrics_p, char *why,
+                           size_t why_bytes, struct gy_error *error)
 {
     struct survey survey;
 
     if (config->integrity >= GY_INTEGRITY_MAC) {
         snprintf(why, why_bytes, "%s", not_integral);
-        *reach_p = (struct gy_rdma_reach){.links = INT_MAX};
+        *fabrics_p = (struct gy_rdma_fabrics){.links = INT_MAX};
         return GYRE_SUCCESS;
     }
     survey_make(config, 0, NULL, &survey, why, why_bytes);
     gyre_status status = check_list(&survey, config, why, error);
-    if (survey.reach.bits == 0)
+    if (survey.fabrics.bits == 0)
         first_reason(&survey, why, why_bytes);
     if (status == GYRE_SUCCESS)
-        *reach_p = survey.reach;
+        *fabrics_p = survey.fabrics;
     survey_end(&survey);
     return status;
 }
@@ -502,9 +502,9 @@ void gy_rdma_describe(const struct gy_config *config, gyre_print_func print, voi
         snprintf(line, sizeof(line), "  rdma: no world can be made: %s", error.text);
         print(user, line);
     }
-    if (survey.reach.bits && survey.reach.links != INT_MAX) {
+    if (survey.fabrics.bits && survey.fabrics.links != INT_MAX) {
         snprintf(line, sizeof(line), "  rdma: the limit of locked memory, %zu KiB, allows links to %d other ranks",
-                 gy_rdma_lockable() / 1024, survey.reach.links);
+                 gy_rdma_lockable() / 1024, survey.fabrics.links);
         print(user, line);
     }
     survey_end(&survey);

@@ -164,7 +164,7 @@ struct gy_rdma_link {
 
     /* out */
     struct gy_frame_out *unsent; /* the first frame in base's queue that is not fully posted */
-    bool untried;                /* it waits for the next progress, with all behind it: see gy_frame_out.patient */
+    bool deferred;               /* it waits for the next progress, with all behind it: see gy_frame_out.coalesce */
     unsigned char *staging;      /* as long as the peer's ring */
     struct ibv_mr *staging_mr[GY_RDMA_RAILS];
     uint64_t out_head, out_tail, out_mask;
@@ -343,7 +343,7 @@ void gy_rdma_violated(struct gy_rdma_link *link, const struct gy_rdma_path *path
 
 /* send.c */
 bool gy_rdma_flush(struct gy_rdma_link *link); /* posts frames while there is room and credit */
-bool gy_rdma_lends(const struct gy_link *base, const struct gy_frame_out *frame);
+bool gy_rdma_reads_in_place(const struct gy_link *base, const struct gy_frame_out *frame);
 bool gy_rdma_reap(struct gy_rdma_link *link); /* returns completed frames to their owners */
 /* rdma/receive.c */
 bool gy_rdma_collect(struct gy_rdma_link *link); /* polls completions; calls no receive handler */

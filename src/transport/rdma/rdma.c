@@ -1,7 +1,7 @@
 /* Links over RDMA: reliable connections of InfiniBand or RoCE v2, one set of queue pairs per pair of ranks, made on
  * first use. The picture is in rdma/internal.h; here are the operations table and sleeping.
  *
- * The bootstrap exchanges each rank's kinds of device (gy_member.reach), so both ends know without messages whether
+ * The bootstrap exchanges each rank's kinds of device (gy_member.fabrics), so both ends know without messages whether
  * they are joined by RDMA. If one has no device the next transport, TCP, is used, and the log says so once.
  *
  * Sleeping: arm requests an event from every completion queue and then polls the queue once more. A completion
@@ -181,7 +181,7 @@ static bool rdma_reaches(void *instance, int peer)
 {
     const struct gy_world *world = ((struct gy_rdma *)instance)->env.world;
 
-    return peer != world->rank && (world->members[peer].reach & world->members[world->rank].reach) != 0;
+    return peer != world->rank && (world->members[peer].fabrics & world->members[world->rank].fabrics) != 0;
 }
 
 static gyre_status rdma_link(void *instance, int peer, struct gy_link **link_p, struct gy_error *error)
@@ -206,7 +206,7 @@ static gyre_status rdma_link(void *instance, int peer, struct gy_link **link_p, 
     rdma->links = link;
     gyre_status status = GYRE_SUCCESS;
     if (peer < rdma->env.world->rank)
-        status = gy_world_connect_rdma(rdma->env.world, peer, on_connected, rdma, error);
+        status = gy_world_connect(rdma->env.world, peer, GY_PURPOSE_RDMA, NULL, on_connected, rdma, error);
     if (status != GYRE_SUCCESS) {
         rdma->links = link->next;
         gy_free(link);
@@ -226,12 +226,12 @@ static void rdma_post(struct gy_link *base, struct gy_frame_out *frame)
 
     link->quiet = false;
     gy_link_push(base, frame);
-    if (link->unsent && !link->untried)
+    if (link->unsent && !link->deferred)
         return; /* the frame before it is stuck: progress continues */
     if (!link->unsent)
         link->unsent = frame;
-    link->untried = frame->patient || link->digesting;
-    if (!link->untried && gy_rdma_flush(link))
+    link->deferred = frame->coalesce || link->digesting;
+    if (!link->deferred && gy_rdma_flush(link))
         gy_rdma_reap(link);
 }
 
@@ -253,18 +253,18 @@ static bool no_memory(const struct gy_rdma *rdma)
 {
     const struct gy_config *config = rdma->env.config;
 
-    return config->reach_links < rdma->env.world->size - 1;
+    return config->fabric_links < rdma->env.world->size - 1;
 }
 
 /* Logs one line if some ranks have no RDMA, as it explains TCP's figures. */
 static void tell_without(const struct gy_rdma *rdma, const char *why)
 {
     const struct gy_world *world = rdma->env.world;
-    uint32_t mine = world->members[world->rank].reach;
+    uint32_t mine = world->members[world->rank].fabrics;
     int with = 0, without = 0, first = -1;
 
     for (int p = 0; p < world->size; p++) {
-        bool joined = mine ? (world->members[p].reach & mine) != 0 : world->members[p].reach != 0;
+        bool joined = mine ? (world->members[p].fabrics & mine) != 0 : world->members[p].fabrics != 0;
         with += joined;
         without += !joined;
         if (!joined && first < 0)
@@ -285,21 +285,21 @@ static void tell_without(const struct gy_rdma *rdma, const char *why)
 /* Says why this rank has published that it has no rails. */
 static void explain(const struct gy_rdma *rdma, char *why, size_t why_bytes)
 {
-    struct gy_rdma_reach reach = {0};
+    struct gy_rdma_fabrics fabrics = {0};
     int others = rdma->env.world->size - 1;
 
-    (void)gy_rdma_survey(rdma->env.config, &reach, why, why_bytes, &(struct gy_error){.quiet = true});
-    if (reach.bits && reach.links < others)
+    (void)gy_rdma_survey(rdma->env.config, &fabrics, why, why_bytes, &(struct gy_error){.quiet = true});
+    if (fabrics.bits && fabrics.links < others)
         snprintf(why, why_bytes,
                  "the limit of locked memory is %zu KiB, and links to %d ranks may need %zu KiB; raise it (ulimit -l, "
                  "LimitMEMLOCK= of systemd)",
-                 gy_rdma_lockable() / 1024, others, (reach.link_bytes * (size_t)others + 1023) / 1024);
+                 gy_rdma_lockable() / 1024, others, (fabrics.link_bytes * (size_t)others + 1023) / 1024);
 }
 
 static gyre_status open_rails(struct gy_rdma *rdma, char *why, size_t why_bytes, struct gy_error *error)
 {
     const struct gy_world *world = rdma->env.world;
-    uint32_t mine = world->members[world->rank].reach;
+    uint32_t mine = world->members[world->rank].fabrics;
 
     if (mine == 0) {
         explain(rdma, why, why_bytes);
@@ -336,8 +336,10 @@ static gyre_status rdma_open(const struct gy_transport_env *env, void **instance
     status = gy_rdma_watch(rdma, completions, error);
     if (status != GYRE_SUCCESS)
         goto close_rails;
+    status = gy_world_on(env->world, GY_PURPOSE_RDMA, accepted, rdma, error);
+    if (status != GYRE_SUCCESS)
+        goto close_rails;
     tell_without(rdma, why);
-    gy_world_on_rdma(env->world, accepted, rdma);
     *instance_p = rdma;
     return GYRE_SUCCESS;
 
@@ -363,7 +365,7 @@ static bool rdma_arm(void *instance)
         for (int r = 0; r < rdma->rails && link->queue[r].cq; r++)
             if (!arm_queue(link, r))
                 return false;
-        if (link->staging && (link->untried || gy_rdma_collect(link) || !gy_rdma_may_sleep(link) ||
+        if (link->staging && (link->deferred || gy_rdma_collect(link) || !gy_rdma_may_sleep(link) ||
                               gy_rdma_digestible(link) || link->pulls_posted < link->pulls))
             return false;
     }
@@ -382,7 +384,7 @@ static void rdma_close(void *instance)
     if (rdma->closed)
         return;
     rdma->closed = true;
-    gy_world_on_rdma(rdma->env.world, NULL, NULL);
+    gy_world_off(rdma->env.world, GY_PURPOSE_RDMA, rdma);
     gy_world_cancel_connectors(rdma->env.world, rdma);
     for (struct gy_rdma_link *link = rdma->links; link; link = link->next) {
         gy_rdma_disconnect(link);
@@ -476,26 +478,27 @@ static void rdma_fini(void *instance, bool forked)
     gy_free(rdma);
 }
 
-static void rdma_know(void *instance, const void *memory, size_t bytes)
+static void rdma_register(void *instance, const void *memory, size_t bytes)
 {
     if (((struct gy_rdma *)instance)->rails > 0)
         (void)gy_rdma_memory_add(&((struct gy_rdma *)instance)->memory, memory, bytes);
 }
 
-static bool rdma_know_device(void *instance, const void *memory, size_t bytes, int dmabuf, uint64_t offset)
+static bool rdma_register_device(void *instance, const void *memory, size_t bytes, int dmabuf, uint64_t offset)
 {
     return gy_rdma_memory_add_device(&((struct gy_rdma *)instance)->memory, memory, bytes, dmabuf, offset);
 }
 
-static void rdma_forget(void *instance, const void *memory)
+static void rdma_unregister(void *instance, const void *memory)
 {
     gy_rdma_memory_remove(&((struct gy_rdma *)instance)->memory, memory);
 }
 
 const struct gy_transport_ops gy_transport_rdma = {
     .name = "rdma",
-    .has_descriptor = true,
+    .counter = offsetof(gyre_counters, other_bytes),
     .eager = GY_FRAME_SHORT,
+    .has_descriptor = true,
     .available = gy_transport_always_available, /* the devices were published in the bootstrap */
     .open = rdma_open,
     .reaches = rdma_reaches,
@@ -508,13 +511,13 @@ const struct gy_transport_ops gy_transport_rdma = {
     .round_trip = gy_transport_round_trip_unknown,
     .arm = rdma_arm,
     .disarm = rdma_disarm,
-    .know = rdma_know,
-    .forget = rdma_forget,
-    .know_device = rdma_know_device,
+    .register_memory = rdma_register,
+    .unregister_memory = rdma_unregister,
+    .register_device = rdma_register_device,
     .expose = gy_rdma_expose,
     .conceal = gy_rdma_conceal,
     .access = gy_rdma_access,
-    .lends = gy_rdma_lends,
+    .reads_in_place = gy_rdma_reads_in_place,
     .close = rdma_close,
     .stop = rdma_stop,
     .fini = rdma_fini,

@@ -4,11 +4,11 @@
  *   put:     pieces in turn over the queue pairs, RDMA WRITE; from announced memory where it lies, other memory by way
  *            of the pool, and what fits into a request goes with it
  *   get:     the same with RDMA READ, into announced memory or by way of the pool
- *   settle:  a read of one byte behind the writes of each queue pair
+ *   flush:   a read of one byte behind the writes of each queue pair
  *
  * An access is done when the device has completed all its pieces: a written piece has been acknowledged by the
  * peer's device, and a read one is here. An acknowledged write may still be on its way to memory. Only a read behind
- * it, which may not pass it on the peer's bus, proves its arrival; hence settle. The pool is registered once, when
+ * it, which may not pass it on the peer's bus, proves its arrival; hence flush. The pool is registered once, when
  * memory is first exposed. So an access allocates nothing, and registers only announced memory at its first use. */
 #include <string.h>
 
@@ -211,8 +211,8 @@ static bool advance_data(struct gy_rdma_link *link, struct gy_access *access, st
                       &sge, flags);
 }
 
-/* access->posted counts queue pairs; one without writes since the last settle is skipped. */
-static bool advance_settle(struct gy_rdma_link *link, struct gy_access *access, struct gy_rdma_piece *piece)
+/* access->posted counts queue pairs; one without writes since the last flush is skipped. */
+static bool advance_flush(struct gy_rdma_link *link, struct gy_access *access, struct gy_rdma_piece *piece)
 {
     struct gy_rdma_path *path = &link->path[access->posted];
 
@@ -234,7 +234,7 @@ static bool advance_settle(struct gy_rdma_link *link, struct gy_access *access, 
 
 static bool is_posted(const struct gy_rdma_link *link, const struct gy_access *access)
 {
-    return access->posted == (access->kind == GY_ACCESS_SETTLE ? (size_t)link->paths : access->bytes);
+    return access->posted == (access->kind == GY_ACCESS_FLUSH ? (size_t)link->paths : access->bytes);
 }
 
 static void finish_if_done(const struct gy_rdma_link *link, struct gy_access *access)
@@ -258,8 +258,8 @@ bool gy_rdma_access_flush(struct gy_rdma_link *link)
             continue;
         }
         struct gy_rdma_piece *piece = free_piece(link);
-        if (!piece || !(access->kind == GY_ACCESS_SETTLE ? advance_settle(link, access, piece)
-                                                         : advance_data(link, access, piece)))
+        if (!piece ||
+            !(access->kind == GY_ACCESS_FLUSH ? advance_flush(link, access, piece) : advance_data(link, access, piece)))
             break;
         moved = true;
     }

@@ -157,7 +157,7 @@ static void send_alone(struct gy_rdma_link *link)
 {
     struct gy_frame_out *frame = link->unsent;
 
-    if (!frame || !frame->patient || frame->next || frame->sent > 0 || frame->header.bytes > GY_FRAME_SHORT)
+    if (!frame || !frame->coalesce || frame->next || frame->sent > 0 || frame->header.bytes > GY_FRAME_SHORT)
         return;
     link->unsent = NULL;
     if (gy_rdma_send_short(&link->base, &frame->header, frame->payload))
@@ -179,7 +179,7 @@ bool gy_rdma_flush(struct gy_rdma_link *link)
 {
     uint64_t before = link->chunks;
 
-    link->untried = false;
+    link->deferred = false;
     send_alone(link);
     while (link->unsent && link->ready && !link->ended && link->base.state == GY_LINK_OPEN) {
         uint64_t room = link->out_mask + 1 - (link->out_head - link->out_tail);
@@ -211,7 +211,7 @@ static bool is_done(const struct gy_rdma_link *link, const struct gy_rdma_direct
     return true;
 }
 
-bool gy_rdma_lends(const struct gy_link *base, const struct gy_frame_out *frame)
+bool gy_rdma_reads_in_place(const struct gy_link *base, const struct gy_frame_out *frame)
 {
     const struct gy_rdma_link *link = (const struct gy_rdma_link *)base;
 

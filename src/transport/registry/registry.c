@@ -38,21 +38,21 @@ gyre_status gy_transports_check(const char *list, struct gy_error *error)
     return GYRE_SUCCESS;
 }
 
-gyre_status gy_transports_reach(struct gy_config *config, struct gy_error *error)
+gyre_status gy_transports_survey(struct gy_config *config, struct gy_error *error)
 {
-    struct gy_rdma_reach reach = {0};
+    struct gy_rdma_fabrics fabrics = {0};
     char why[GY_RDMA_WHY] = "";
 
     if (gy_transports_check(config->transports, error) != GYRE_SUCCESS)
         return error->status;
 
-    config->reach = 0;
-    config->reach_links = INT_MAX;
+    config->fabrics = 0;
+    config->fabric_links = INT_MAX;
     if (!gy_transport_wanted(config->transports, gy_transport_rdma.name))
         return GYRE_SUCCESS;
-    gyre_status status = gy_rdma_survey(config, &reach, why, sizeof(why), error);
-    config->reach = reach.bits;
-    config->reach_links = reach.links;
+    gyre_status status = gy_rdma_survey(config, &fabrics, why, sizeof(why), error);
+    config->fabrics = fabrics.bits;
+    config->fabric_links = fabrics.links;
     return status;
 }
 

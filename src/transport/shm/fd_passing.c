@@ -11,7 +11,6 @@
  * memory nor offer one. Every wait runs the world's poller, so a failure meanwhile ends it with the failed rank's
  * name. */
 #include <errno.h>
-#include <sodium.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -48,18 +47,6 @@ void gy_segment_fds_close(struct gy_segment_fds *fds)
         if (fds->sender[i] >= 0)
             close(fds->sender[i]);
     gy_segment_fds_none(fds);
-}
-
-socklen_t gy_segment_name(const struct gy_world *world, int local, struct sockaddr_un *name_p)
-{
-    uint64_t numbers[2] = {world->job, world->members[world->locals[local]].nonce};
-    uint8_t hash[16];
-    char text[2 * sizeof(hash) + 1];
-    crypto_generichash(hash, sizeof(hash), (const uint8_t *)numbers, sizeof(numbers), NULL, 0);
-    sodium_bin2hex(text, sizeof(text), hash, sizeof(hash));
-    *name_p = (struct sockaddr_un){.sun_family = AF_UNIX};
-    int length = snprintf(name_p->sun_path + 1, sizeof(name_p->sun_path) - 1, "gyre-%s", text);
-    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
 }
 
 static int parent_of(int local)
@@ -119,7 +106,7 @@ static gyre_status ask_connect(struct gy_world *world, int64_t deadline, int *fd
 {
     int parent = parent_of(world->local);
     struct sockaddr_un name;
-    socklen_t bytes = gy_segment_name(world, parent, &name);
+    socklen_t bytes = gy_world_unix_name(world, world->locals[parent], "", &name);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return gy_error_system(error, errno, "rank %d: socket for the shared memory of this host", world->rank);
@@ -274,7 +261,7 @@ gyre_status gy_segment_listen(struct gy_world *world, int *listener_p, struct gy
         return GYRE_SUCCESS;
     }
     struct sockaddr_un name;
-    socklen_t bytes = gy_segment_name(world, world->local, &name);
+    socklen_t bytes = gy_world_unix_name(world, world->rank, "", &name);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return gy_error_system(error, errno, "rank %d: socket for the shared memory of this host", world->rank);

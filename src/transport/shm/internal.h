@@ -3,8 +3,6 @@
 #ifndef GY_TRANSPORT_SHM_INTERNAL_H
 #define GY_TRANSPORT_SHM_INTERNAL_H
 
-#include <sys/un.h>
-
 #include "core/poller.h"
 #include "transport/shm/segment.h"
 
@@ -50,7 +48,12 @@ struct gy_segment {
     bool region_reserved[GY_REGION_COMMS];
     struct gy_watch doorbell; /* this rank's datagram socket */
     uint64_t proof;           /* a word known only to this world's ranks, checked in process_vm reads */
-    enum gy_reading { GY_READING_UNKNOWN, GY_READING_ALL, GY_READING_SOME } own_reach, reach; /* of this rank; of all */
+    enum gy_reading {
+        GY_READING_UNKNOWN,
+        GY_READING_ALL,
+        GY_READING_SOME
+    } own_reading,
+        reading;         /* of this rank; of all */
     bool asleep;         /* from gy_segment_sleep to gy_segment_awake: a thread may sleep while others make progress */
     bool rung;           /* a doorbell datagram waits in the socket */
     bool fences_for_all; /* membarrier works in this process */
@@ -82,9 +85,6 @@ gyre_status gy_segment_ask(struct gy_world *world, int64_t deadline, struct gy_s
 gyre_status gy_segment_listen(struct gy_world *world, int *listener_p, struct gy_error *error);
 gyre_status gy_segment_serve(struct gy_world *world, int listener, const struct gy_segment_fds *fds,
                              const struct gy_segment_offer *offer, int64_t deadline, struct gy_error *error);
-/* The abstract name where local rank `local` serves: a hash, so that /proc/net/unix reveals no number from which a
- * future name could be computed. Returns the length of the address. */
-socklen_t gy_segment_name(const struct gy_world *world, int local, struct sockaddr_un *name_p);
 
 /* Returns the number of sender sockets for `locals` ranks. */
 int gy_segment_senders(int locals);
@@ -95,7 +95,7 @@ gyre_status gy_segment_senders_make(struct gy_segment *segment, struct gy_error 
 /* Needs the sender sockets and the mapping. Peers wake this rank only after it: a rank sleeps only afterwards. */
 
 /* After mapping: publishes the address of this rank's proof. */
-void gy_segment_reach_register(struct gy_segment *segment);
+void gy_segment_proof_register(struct gy_segment *segment);
 
 gyre_status gy_segment_doorbell_open(struct gy_segment *segment, struct gy_error *error);
 /* After mapping: publishes whether this rank fences for its wakers. */

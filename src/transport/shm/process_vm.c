@@ -5,7 +5,7 @@
  * here. So nothing is assumed and every pair is tested:
  *
  *   every rank   publishes the address of a word in its private memory: its nonce, which all members know
- *   every rank   reads that word of every other one, and publishes whether all were right: `reaches`
+ *   every rank   reads that word of every other one, and publishes whether all were right: `reading`
  *   all do       then, and only then, reads are used; the result does not change any more
  *
  * Until the last rank has tested, at its first query, the answer is no, without waiting.
@@ -19,7 +19,7 @@
 
 #include "transport/shm/internal.h"
 
-void gy_segment_reach_register(struct gy_segment *segment)
+void gy_segment_proof_register(struct gy_segment *segment)
 {
     const struct gy_world *world = segment->world;
     segment->proof = world->members[world->rank].nonce;
@@ -46,7 +46,7 @@ static int blame(pid_t process, uint64_t proof, uint64_t nonce, int errnum)
     return ESRCH;
 }
 
-int gy_segment_reach(struct gy_segment *segment, int local, uint64_t address, size_t bytes, void *to)
+int gy_segment_read_private(struct gy_segment *segment, int local, uint64_t address, size_t bytes, void *to)
 {
     const struct gy_member *member = &segment->world->members[segment->world->locals[local]];
     uint64_t proof = atomic_load_explicit(&gy_segment_rank(segment, local)->proof, memory_order_acquire), word;
@@ -81,27 +81,27 @@ static enum gy_reading try_all(struct gy_segment *segment)
             continue;
         if (atomic_load_explicit(&gy_segment_rank(segment, local)->proof, memory_order_acquire) == 0)
             result = GY_READING_UNKNOWN;
-        else if (gy_segment_reach(segment, local, 0, 0, NULL) != 0)
+        else if (gy_segment_read_private(segment, local, 0, 0, NULL) != 0)
             result = GY_READING_SOME;
     }
     return result;
 }
 
-bool gy_segment_reaches_all(struct gy_segment *segment)
+bool gy_segment_reads_all(struct gy_segment *segment)
 {
     const struct gy_world *world = segment->world;
-    if (segment->reach != GY_READING_UNKNOWN)
-        return segment->reach == GY_READING_ALL;
-    if (segment->own_reach == GY_READING_UNKNOWN) {
-        segment->own_reach = world->config->shm_read ? try_all(segment) : GY_READING_SOME;
-        atomic_store_explicit(&gy_segment_rank(segment, world->local)->reaches, segment->own_reach,
+    if (segment->reading != GY_READING_UNKNOWN)
+        return segment->reading == GY_READING_ALL;
+    if (segment->own_reading == GY_READING_UNKNOWN) {
+        segment->own_reading = world->config->shm_read ? try_all(segment) : GY_READING_SOME;
+        atomic_store_explicit(&gy_segment_rank(segment, world->local)->reading, segment->own_reading,
                               memory_order_release);
     }
     enum gy_reading all = GY_READING_ALL;
     for (int local = 0; local < world->nlocals && all != GY_READING_SOME; local++) {
-        enum gy_reading its = atomic_load_explicit(&gy_segment_rank(segment, local)->reaches, memory_order_acquire);
+        enum gy_reading its = atomic_load_explicit(&gy_segment_rank(segment, local)->reading, memory_order_acquire);
         all = its == GY_READING_ALL ? all : its;
     }
-    segment->reach = all;
+    segment->reading = all;
     return all == GY_READING_ALL;
 }

@@ -257,7 +257,7 @@ gyre_status gy_segment_create(struct gy_world *world, int64_t deadline, struct g
         goto unmap;
     atomic_store_explicit(&gy_segment_rank(segment, world->local)->waiting_for, -1, memory_order_relaxed);
     gy_segment_doorbell_register(segment);
-    gy_segment_reach_register(segment);
+    gy_segment_proof_register(segment);
     *segment_p = segment;
     return GYRE_SUCCESS;
 

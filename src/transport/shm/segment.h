@@ -125,7 +125,7 @@ struct gy_rank_control {
     _Atomic uint32_t region_user[GY_REGION_COMMS];  /* 1 + its communicator in a slot; bit 31: no more */
     _Atomic uint32_t region_ended[GY_REGION_COMMS]; /* 1 + the rank that ended it by leaving, 0: none */
     _Atomic uint64_t proof;    /* address of its private proof word, 0: not published: process_vm.c */
-    _Atomic uint32_t reaches;  /* enum gy_reading: the private memory that it can read */
+    _Atomic uint32_t reading;  /* enum gy_reading: the private memory that it can read */
     _Atomic uint64_t doorbell; /* the name of its doorbell: wakeup.c */
     _Alignas(GY_CACHE_LINE) _Atomic uint32_t check_ends; /* set by a peer: a communicator has ended there */
 };
@@ -175,13 +175,13 @@ bool gy_segment_heap_withdraw_exposed(struct gy_segment *segment); /* all that i
 
 /* True if every local rank reads every other's private memory; false until all have tested it, which each does on
  * its first query. Cheap once known. */
-bool gy_segment_reaches_all(struct gy_segment *segment);
+bool gy_segment_reads_all(struct gy_segment *segment);
 /* True if the kernel can read [memory, memory+bytes) of this process, by its first and last byte. False for a
  * device's mapping and secret memory. */
 bool gy_segment_readable(const void *memory, size_t bytes);
 /* Reads [address, address+bytes) of a local rank's private memory; returns 0 or an errno. ESRCH: that process is
  * gone, even if its id was reused. */
-int gy_segment_reach(struct gy_segment *segment, int local, uint64_t address, size_t bytes, void *to);
+int gy_segment_read_private(struct gy_segment *segment, int local, uint64_t address, size_t bytes, void *to);
 
 /* Wakes local rank `local` if it sleeps: a datagram to its doorbell. Call after the store that it waits for. The two
  * halves are for waking several: one fence, then a doorbell for each. */

@@ -28,8 +28,8 @@
 #define STOP_NS (200 * GY_MILLISECOND)
 
 struct ring {
-    _Alignas(GY_CACHE_LINE) _Atomic uint64_t head;      /* written by the sender */
-    _Alignas(GY_CACHE_LINE) _Atomic uint64_t tail;      /* written by the receiver */
+    _Alignas(GY_CACHE_LINE) _Atomic uint64_t head; /* written by the sender */
+    _Alignas(GY_CACHE_LINE) _Atomic uint64_t tail; /* written by the receiver */
     _Alignas(GY_CACHE_LINE) _Atomic uint32_t full; /* written by the sender: frames wait for room */
     _Alignas(RING_CONTROL) unsigned char data[];
 };
@@ -337,6 +337,7 @@ static void shm_fini(void *instance, bool forked)
 
 const struct gy_transport_ops gy_transport_shm = {
     .name = "shm",
+    .counter = offsetof(gyre_counters, shm_bytes),
     .eager = GY_FRAME_SHORT,
     .available = gy_transport_always_available,
     .open = shm_open_,
@@ -350,13 +351,13 @@ const struct gy_transport_ops gy_transport_shm = {
     .round_trip = gy_transport_round_trip_unknown,
     .arm = shm_arm,
     .disarm = shm_disarm,
-    .know = gy_transport_know_nothing,
-    .forget = gy_transport_forget_nothing,
-    .know_device = gy_transport_know_no_device,
+    .register_memory = gy_transport_register_nothing,
+    .unregister_memory = gy_transport_unregister_nothing,
+    .register_device = gy_transport_register_no_device,
     .expose = gy_transport_expose_nothing,
     .conceal = gy_transport_conceal_nothing,
     .access = gy_transport_access_nothing,
-    .lends = gy_transport_lends_nothing,
+    .reads_in_place = gy_transport_reads_nothing_in_place,
     .close = shm_close,
     .stop = shm_stop,
     .fini = shm_fini,

@@ -11,6 +11,11 @@
 #define GY_TCP_EAGER (64u << 10)
 #define GY_TCP_AHEAD (GY_TCP_EAGER + 1024) /* an eager frame arrives whole in one call, under any seal */
 
+/* Flags of a frame between sockets of one host, in gy_frame.flags beside GY_FRAME_EAGER: zero_copy_policy.c. */
+#define GY_TCP_FRAME_NT 2u          /* sent by non-temporal copy */
+#define GY_TCP_FRAME_CLASS_SHIFT 2u /* bits 2 and 3: the size class of `pace` */
+#define GY_TCP_FRAME_TIMED 16u      /* its payload's copies are timed */
+
 struct tcp_link;
 
 /* A connection. A link has one, or one for each interface of ours. */
@@ -53,7 +58,7 @@ struct tcp_sort {
 struct tcp_policy {
     uint64_t taken;     /* bytes of the stream that the peer has read, as last reported */
     bool tells;         /* the last received payload had a size class, `said`; the peer is told of it */
-    bool heeds;         /* the current or next payload is timed */
+    bool reading_timed; /* the current or next payload is timed */
     bool nt, timed;     /* the last header's flags */
     unsigned said;      /* the size class */
     size_t unnamed;     /* bytes in the read-ahead of an unknown frame, */
@@ -73,14 +78,14 @@ struct tcp_link {
     const struct gy_receive_handler *handler; /* the layer above; until RAILS has come, striping.c before it */
     struct tcp_way out, in;
     bool same_machine;              /* only this machine's kernel is between the ends */
-    bool untried;                   /* the queue waits for the next progress, see gy_frame_out.patient */
-    bool mute;                      /* sending failed: the peer's remaining data is read, then the end is reported */
+    bool deferred;                  /* the queue waits for the next progress, see gy_frame_out.coalesce */
+    bool send_failed;               /* sending failed: the peer's remaining data is read, then the end is reported */
     struct gy_envelopes *envelopes; /* outgoing seals, see sealed_frames.h; NULL: the link is not sealed */
     struct gy_seal opens;           /* incoming seal; valid if envelopes is */
     struct tcp_policy policy;
     struct gy_frame_out kept; /* base.kept, with `rest` as its payload: see tcp/send.c */
     bool lengthy;             /* the last payload was longer than that: see tcp/receive.c */
-    unsigned brisk;           /* arrivals since the last sleep or post: see tcp/receive.c */
+    unsigned arrivals;        /* arrivals since the last sleep or post: see tcp/receive.c */
     size_t start, end;        /* unread bytes of ahead */
     size_t whole;             /* bytes of a frame that is processed when complete; 0: none */
     struct tcp_rail rail[GY_RAILS_MOST];
@@ -163,10 +168,10 @@ const char *gy_tcp_rails_name(const struct tcp_rail *rail, char text_p[GY_TCP_RA
 /* This rail is connected: its other end's name is known from now on. */
 void gy_tcp_rails_connected(struct tcp_rail *rail);
 /* Sending on this rail is no longer possible. */
-void gy_tcp_rails_mute(struct tcp_rail *rail, int reason);
+void gy_tcp_rails_send_failed(struct tcp_rail *rail, int reason);
 /* The poller reports the end of this rail, which is not being read. */
 void gy_tcp_rails_end(struct tcp_rail *rail);
-/* Fails a mute link if the awaited data cannot arrive any more. */
+/* Fails a link that cannot send if the awaited data cannot arrive any more. */
 void gy_tcp_rails_check(struct tcp_link *link);
 /* The link has failed because of this rail: all ranks are told if no other rank can know. */
 void gy_tcp_rails_fail(struct tcp_rail *rail, int reason);

@@ -48,7 +48,7 @@ static ssize_t fill(struct tcp_link *link, bool *more_p)
     pieces[count++] = (struct iovec){link->ahead + link->end, room};
     struct msghdr message = {.msg_iov = pieces, .msg_iovlen = count};
     struct tcp_rail *rail = link->in.rail;
-    bool times = link->policy.heeds;
+    bool times = link->policy.reading_timed;
     int64_t before = times ? gy_now() : 0;
     ssize_t got;
     do {
@@ -192,14 +192,14 @@ static void wake_at(struct tcp_rail *rail, size_t bytes)
 
 void gy_tcp_listen(struct tcp_link *link)
 {
-    link->brisk = 0;
+    link->arrivals = 0;
     gy_poller_listen(link->tcp->env.poller, &link->in.rail->watch);
 }
 
 void gy_tcp_end_quiet(void *owner)
 {
     struct tcp_rail *rail = owner;
-    rail->link->brisk = 0;
+    rail->link->arrivals = 0;
     wake_at(rail, 0);
 }
 
@@ -217,8 +217,8 @@ void gy_tcp_expect(struct tcp_link *link)
 static void grow_quiet(struct tcp_link *link)
 {
     struct tcp_rail *rail = link->in.rail;
-    if (link->brisk < QUIET_AFTER)
-        link->brisk++;
+    if (link->arrivals < QUIET_AFTER)
+        link->arrivals++;
     else if (!rail->watch.quiet && gy_poller_quiet(link->tcp->env.poller, &rail->watch))
         wake_at(rail, QUIET_BYTES);
 }

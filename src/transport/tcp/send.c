@@ -29,7 +29,7 @@ static size_t gather(const struct tcp_link *link, struct iovec *pieces, uint8_t 
     size_t count = 0;
     const struct gy_frame_out *frame = link->base.first;
     for (size_t i = 0; i < SEND_FRAMES && frame; i++, frame = frame->next) {
-        if (i > 0 && frame->header.flags & GY_FRAME_NT)
+        if (i > 0 && frame->header.flags & GY_TCP_FRAME_NT)
             break; /* by another call: zero_copy_pool.c */
         if (frame->sent < GY_FRAME_BYTES) {
             gy_frame_encode(&frame->header, headers[i]);
@@ -121,7 +121,7 @@ static ssize_t send_long(struct tcp_link *link, struct gy_frame_out *frame, bool
 
 static ssize_t send_timed(struct tcp_link *link, struct gy_frame_out *frame)
 {
-    bool pooled, times = frame->header.flags & GY_FRAME_TIMED;
+    bool pooled, times = frame->header.flags & GY_TCP_FRAME_TIMED;
     int64_t before = times ? gy_now() : 0;
     ssize_t sent = send_long(link, frame, &pooled);
     if (times && sent > 0 && !(pooled && link->policy.fresh)) {
@@ -154,15 +154,16 @@ static void cannot_send(struct tcp_link *link, int reason)
         gy_link_fail(&link->base, GYRE_SYSTEM, "rank %d cannot send to rank %d over tcp: %s",
                      link->tcp->env.world->rank, link->base.peer, strerror(reason));
     else if (link->rails)
-        gy_tcp_rails_mute(link->out.rail, reason);
+        gy_tcp_rails_send_failed(link->out.rail, reason);
     else
-        link->mute = true;
+        link->send_failed = true;
 }
 
 bool gy_tcp_flush(struct tcp_link *link)
 {
     bool moved = false;
-    for (int call = 0; call < SEND_CALLS && link->base.first && link->out.rail->watch.fd >= 0 && !link->mute; call++) {
+    for (int call = 0; call < SEND_CALLS && link->base.first && link->out.rail->watch.fd >= 0 && !link->send_failed;
+         call++) {
         ssize_t sent = send_some(link);
         if (sent < 0) {
             if (errno == EINTR)
@@ -199,14 +200,14 @@ static void keep(struct tcp_link *link, const struct gy_frame *header, const voi
     gy_link_push(&link->base, &link->kept);
     link->kept.sent = sent;
     link->base.kept = &link->kept;
-    link->untried = false;
+    link->deferred = false;
 }
 
 bool gy_tcp_send_short(struct gy_link *base, const struct gy_frame *header, const void *payload)
 {
     struct tcp_link *link = (struct tcp_link *)base;
     size_t whole = GY_FRAME_BYTES + header->bytes;
-    if (base->first || base->state != GY_LINK_OPEN || link->out.rail->watch.fd < 0 || link->mute)
+    if (base->first || base->state != GY_LINK_OPEN || link->out.rail->watch.fd < 0 || link->send_failed)
         return false;
     if (link->envelopes || link->rails) {
         keep(link, header, payload, 0);

@@ -38,7 +38,7 @@ struct tcp_rails {
     uint8_t addresses[(GY_RAILS_MOST - 1) * GY_ADDRESS_WIRE];
     struct sockaddr_storage there[GY_RAILS_MOST]; /* the peer's ends */
     struct tcp_rail *broken;                      /* NULL: none */
-    int reason;                                   /* why that rail is mute: an errno */
+    int reason;                                   /* why sending on that rail failed: an errno */
     int64_t muted;                                /* since when */
 };
 
@@ -114,7 +114,8 @@ static gyre_status connect_others(struct tcp_link *link, const uint8_t *addresse
         gy_address_take_scope(&route.to, &route.from);
         gy_address_set_port(&route.to, gy_address_port(&world->members[link->base.peer].address));
         link->rails->there[i] = route.to;
-        status = gy_world_connect_along(world, link->base.peer, &route, link->tcp->on_connected, &link->rail[i], error);
+        status = gy_world_connect(world, link->base.peer, GY_PURPOSE_TCP, &route, tcp->on_connected, &link->rail[i],
+                                  error);
     }
     return status;
 }
@@ -250,10 +251,10 @@ void gy_tcp_rails_fail(struct tcp_rail *rail, int reason)
 
 /* While the peer leaves, the end of one rail may be seen before the last bytes of another. These are read first, and
  * the link ends where the stream does. A peer that stays has sent the reason, or will find the rail broken as well. */
-void gy_tcp_rails_mute(struct tcp_rail *rail, int reason)
+void gy_tcp_rails_send_failed(struct tcp_rail *rail, int reason)
 {
     struct tcp_rails *rails = rail->link->rails;
-    rail->link->mute = true;
+    rail->link->send_failed = true;
     gy_poller_remove(rail->link->tcp->env.poller, &rail->watch);
     if (is_network(reason))
         gy_tcp_fail(rail, reason);
@@ -270,13 +271,13 @@ void gy_tcp_rails_end(struct tcp_rail *rail)
     socklen_t bytes = sizeof(reason);
     if (getsockopt(rail->watch.fd, SOL_SOCKET, SO_ERROR, &reason, &bytes) != 0)
         reason = errno;
-    gy_tcp_rails_mute(rail, reason);
+    gy_tcp_rails_send_failed(rail, reason);
 }
 
 void gy_tcp_rails_check(struct tcp_link *link)
 {
     const struct tcp_rails *rails = link->rails;
-    if (link->mute && link->base.state == GY_LINK_OPEN && gy_now() - rails->muted > LAST_WORDS)
+    if (link->send_failed && link->base.state == GY_LINK_OPEN && gy_now() - rails->muted > LAST_WORDS)
         gy_tcp_fail(rails->broken, rails->reason);
 }
 

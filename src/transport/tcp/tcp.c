@@ -30,7 +30,7 @@
 
 static void watch_out(struct tcp_link *link)
 {
-    bool stuck = link->base.first && !link->mute;
+    bool stuck = link->base.first && !link->send_failed;
     for (int i = 0; i < link->tcp->rails; i++) {
         struct tcp_rail *rail = &link->rail[i];
         uint32_t events = (rail == link->in.rail ? (uint32_t)EPOLLIN : 0) |
@@ -64,11 +64,11 @@ static void disconnect(struct tcp_link *link)
 static void tcp_check(struct gy_link *base, int64_t timeout)
 {
     struct tcp_link *link = (struct tcp_link *)base;
-    for (int i = 0; i < link->tcp->rails && base->state == GY_LINK_OPEN && !link->mute; i++) {
+    for (int i = 0; i < link->tcp->rails && base->state == GY_LINK_OPEN && !link->send_failed; i++) {
         struct tcp_rail *rail = &link->rail[i];
         if (rail->watch.fd >= 0 && gy_socket_is_stuck(rail->watch.fd, gy_now(), timeout, &rail->progress)) {
             if (link->rails)
-                gy_tcp_rails_mute(rail, EMSGSIZE);
+                gy_tcp_rails_send_failed(rail, EMSGSIZE);
             else
                 gy_tcp_fail(rail, EMSGSIZE);
         } else if (rail->watch.fd < 0 || !gy_socket_is_unanswered(rail->watch.fd, timeout))
@@ -76,7 +76,7 @@ static void tcp_check(struct gy_link *base, int64_t timeout)
         else if (++rail->unanswered < UNANSWERED_CHECKS)
             continue;
         else if (link->rails)
-            gy_tcp_rails_mute(rail, ETIMEDOUT);
+            gy_tcp_rails_send_failed(rail, ETIMEDOUT);
         else
             gy_tcp_fail(rail, rail->progress.since ? EMSGSIZE : ETIMEDOUT);
     }
@@ -303,12 +303,13 @@ static gyre_status tcp_open(const struct gy_transport_env *env, void **instance_
     tcp->parked = parked;
     tcp->rails = gy_config_rails(env->config);
     status = gy_interface_addresses(env->config, &env->world->members[env->world->rank].address, tcp->own, error);
+    if (status == GYRE_SUCCESS)
+        status = gy_world_on(env->world, GY_PURPOSE_TCP, accepted, tcp, error);
     if (status != GYRE_SUCCESS) {
         gy_free(tcp);
         gy_free(parked);
         return status;
     }
-    gy_world_on_link(env->world, accepted, tcp);
     *instance_p = tcp;
     return GYRE_SUCCESS;
 }
@@ -348,7 +349,7 @@ static gyre_status tcp_link(void *instance, int peer, struct gy_link **link_p, s
     }
     gyre_status status = GYRE_SUCCESS;
     if (peer < tcp->env.world->rank)
-        status = gy_world_connect(tcp->env.world, peer, on_connected, &link->rail[0], error);
+        status = gy_world_connect(tcp->env.world, peer, GY_PURPOSE_TCP, NULL, on_connected, &link->rail[0], error);
     if (status != GYRE_SUCCESS) {
         gy_free(link->rails);
         gy_free(link);
@@ -375,10 +376,10 @@ static void tcp_post(struct gy_link *base, struct gy_frame_out *frame)
         gy_link_push_ahead(base, frame, link->envelopes ? link->envelopes->count : base->first && base->first->sent);
     else
         gy_link_push(base, frame);
-    bool untried = link->untried;
-    link->untried = frame->patient && (untried || base->first == frame);
+    bool deferred = link->deferred;
+    link->deferred = frame->coalesce && (deferred || base->first == frame);
     /* behind frames that were tried, the socket was full a moment ago: progress continues */
-    if (base->state == GY_LINK_OPEN && !frame->patient && (base->first == frame || untried))
+    if (base->state == GY_LINK_OPEN && !frame->coalesce && (base->first == frame || deferred))
         gy_tcp_flush(link);
     if (base->state == GY_LINK_OPEN)
         tell_sleeper(link);
@@ -421,7 +422,7 @@ static void tcp_close(void *instance)
     if (tcp->closed)
         return;
     tcp->closed = true;
-    gy_world_on_link(tcp->env.world, NULL, NULL);
+    gy_world_off(tcp->env.world, GY_PURPOSE_TCP, tcp);
     for (struct tcp_link *link = tcp->links; link; link = link->next) {
         for (int i = 0; i < tcp->rails; i++)
             gy_world_cancel_connectors(tcp->env.world, &link->rail[i]);
@@ -451,7 +452,7 @@ static bool has_left(const struct tcp_link *link)
  * connected while the current one is still connecting. */
 static void hand_over(struct tcp_link *link, int64_t deadline)
 {
-    while (link->base.state == GY_LINK_OPEN && link->rail[0].watch.fd >= 0 && link->base.first && !link->mute &&
+    while (link->base.state == GY_LINK_OPEN && link->rail[0].watch.fd >= 0 && link->base.first && !link->send_failed &&
            gy_now() < deadline) {
         struct pollfd room = {.fd = link->out.rail->watch.fd, .events = POLLOUT};
         if (room.fd < 0)
@@ -474,7 +475,7 @@ static void tcp_stop(void *instance)
                 (void)shutdown(link->rail[i].watch.fd, SHUT_WR);
     }
     for (struct tcp_link *link = tcp->links; link; link = link->next)
-        while (link->base.state == GY_LINK_OPEN && !link->mute && !has_left(link) && gy_now() < deadline)
+        while (link->base.state == GY_LINK_OPEN && !link->send_failed && !has_left(link) && gy_now() < deadline)
             (void)poll(NULL, 0, 1);
 }
 
@@ -506,29 +507,31 @@ static void tcp_fini(void *instance, bool forked)
 
 const struct gy_transport_ops gy_transport_tcp = {
     .name = "tcp",
+    .counter = offsetof(gyre_counters, tcp_bytes),
+    .eager = GY_TCP_EAGER,
     .has_descriptor = true,
     .socket = true,
-    .eager = GY_TCP_EAGER,
+    .posts_quickly = true,
+    .seals = true,
     .available = gy_transport_always_available,
     .open = tcp_open,
     .reaches = tcp_reaches,
     .link = tcp_link,
     .post = tcp_post,
     .send_short = gy_tcp_send_short,
-    .posts_quickly = true,
     .progress = tcp_progress,
     .check = tcp_check,
     .describe = gy_transport_describe_nothing,
     .round_trip = tcp_round_trip,
     .arm = tcp_arm,
     .disarm = tcp_disarm,
-    .know = gy_transport_know_nothing,
-    .forget = gy_transport_forget_nothing,
-    .know_device = gy_transport_know_no_device,
+    .register_memory = gy_transport_register_nothing,
+    .unregister_memory = gy_transport_unregister_nothing,
+    .register_device = gy_transport_register_no_device,
     .expose = gy_transport_expose_nothing,
     .conceal = gy_transport_conceal_nothing,
     .access = gy_transport_access_nothing,
-    .lends = gy_transport_lends_nothing,
+    .reads_in_place = gy_transport_reads_nothing_in_place,
     .close = tcp_close,
     .stop = tcp_stop,
     .fini = tcp_fini,

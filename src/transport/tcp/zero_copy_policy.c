@@ -19,7 +19,7 @@
 #define LONG_TRIED_FIRST 4u
 #define LONG_TRIED_LATER 64u /* and of later ones */
 #define FIGURES_LEAST 2
-#define SORT_BITS ((GY_TCP_SORTS - 1) << GY_FRAME_SORT)
+#define SORT_BITS ((GY_TCP_SORTS - 1) << GY_TCP_FRAME_CLASS_SHIFT)
 
 _Static_assert((GY_TCP_SORTS & (GY_TCP_SORTS - 1)) == 0, "they fill their bits");
 _Static_assert(GY_TCP_ZERO_COPY_LEAST << (GY_TCP_SORTS - 1) == GY_TCP_ZERO_COPY_LONG,
@@ -98,7 +98,7 @@ void gy_tcp_zero_copy_begin(struct tcp_link *link, const struct gy_frame *header
         return;
     struct tcp_sort *sort = header->bytes < GY_TCP_ZERO_COPY_LEAST ? NULL : gy_tcp_zero_copy_sort(link, header->bytes);
     policy->tells = sort != NULL;
-    policy->heeds = sort && policy->timed;
+    policy->reading_timed = sort && policy->timed;
     if (!sort)
         return;
     policy->said = (unsigned)(sort - policy->sort);
@@ -131,7 +131,7 @@ static unsigned flags_of_short(struct tcp_sort *sort)
     if (!timed)
         choose(sort);
     bool other = timed && number % TRIAL_FRAMES >= TRIAL_FRAMES / 2;
-    return (sort->pays != other ? GY_FRAME_NT : 0) | (timed ? GY_FRAME_TIMED : 0);
+    return (sort->pays != other ? GY_TCP_FRAME_NT : 0) | (timed ? GY_TCP_FRAME_TIMED : 0);
 }
 
 /* Programs send few long payloads, for which two clock reads are negligible. All are timed, and the choice is made
@@ -141,7 +141,7 @@ static unsigned flags_of_long(struct tcp_sort *sort)
     unsigned number = sort->frames++, of = number < LONG_FIRST ? LONG_TRIED_FIRST : LONG_TRIED_LATER;
     choose(sort);
     bool other = number % of == of - 1;
-    return (sort->pays != other ? GY_FRAME_NT : 0) | GY_FRAME_TIMED;
+    return (sort->pays != other ? GY_TCP_FRAME_NT : 0) | GY_TCP_FRAME_TIMED;
 }
 
 void gy_tcp_zero_copy_mark(struct tcp_link *link, struct gy_frame *header)
@@ -155,7 +155,7 @@ void gy_tcp_zero_copy_mark(struct tcp_link *link, struct gy_frame *header)
     if (policy->tells) {
         for (int way = 0; way < 2; way++)
             header->pace[way] = policy->sort[policy->said].reads[way].mean;
-        flags |= policy->said << GY_FRAME_SORT;
+        flags |= policy->said << GY_TCP_FRAME_CLASS_SHIFT;
     }
     if (header->kind == GY_FRAME_DATA && header->bytes >= GY_TCP_ZERO_COPY_LEAST && !link->tcp->pool.refused)
         flags |= (header->bytes < GY_TCP_ZERO_COPY_LONG ? flags_of_short
@@ -166,11 +166,11 @@ void gy_tcp_zero_copy_mark(struct tcp_link *link, struct gy_frame *header)
 void gy_tcp_zero_copy_heard(struct tcp_link *link, struct gy_frame *header)
 {
     struct tcp_policy *policy = &link->policy;
-    policy->nt = header->flags & GY_FRAME_NT;
-    policy->timed = header->flags & GY_FRAME_TIMED;
+    policy->nt = header->flags & GY_TCP_FRAME_NT;
+    policy->timed = header->flags & GY_TCP_FRAME_TIMED;
     for (int way = 0; way < 2; way++)
         if (header->pace[way] > 0)
-            policy->sort[(header->flags & SORT_BITS) >> GY_FRAME_SORT].theirs[way] = header->pace[way];
+            policy->sort[(header->flags & SORT_BITS) >> GY_TCP_FRAME_CLASS_SHIFT].theirs[way] = header->pace[way];
     if (policy->taken < header->taken) /* a grant may have overtaken this frame */
         policy->taken = header->taken;
     header->flags &= GY_FRAME_EAGER;

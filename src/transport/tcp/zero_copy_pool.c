@@ -136,13 +136,13 @@ static bool fill_slot(struct tcp_link *link, const struct gy_frame_out *frame)
 
 bool gy_tcp_pool_has(struct tcp_link *link, struct gy_frame_out *frame)
 {
-    if (!(frame->header.flags & GY_FRAME_NT) || link->tcp->pool.refused)
+    if (!(frame->header.flags & GY_TCP_FRAME_NT) || link->tcp->pool.refused)
         return false;
     bool in_header = frame->sent > 0 && frame->sent < GY_FRAME_BYTES;
     if (link->policy.frame == frame || (!link->policy.frame && !in_header && fill_slot(link, frame)))
         return true;
     if (frame->sent == 0)
-        frame->header.flags &= (uint8_t)~GY_FRAME_NT; /* it is sent plainly, and the reader's timing must know */
+        frame->header.flags &= (uint8_t)~GY_TCP_FRAME_NT; /* it is sent plainly, and the reader's timing must know */
     return false;
 }
 
