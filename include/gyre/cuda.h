@@ -42,6 +42,9 @@ typedef void *gyre_stream;
 /* Which device a rank is attached to, besides the numbers of devices, from 0. */
 #define GYRE_CUDA_CURRENT (-1) /* the device of the calling thread's current context */
 #define GYRE_CUDA_NONE (-2)    /* no device: this rank takes part with host memory */
+/* The device of the calling thread's current context; without one, device L modulo the number of devices that the
+ * process sees, where L is the rank's number among the ranks of its host. */
+#define GYRE_CUDA_DEFAULT (-3)
 
 /* Gives the number of devices that this process sees, in *devices_p, which may not be NULL. Local; initialises the
  * CUDA driver, and makes no context.
@@ -52,7 +55,8 @@ typedef void *gyre_stream;
 GYRE_API gyre_status gyre_cuda_available(int *devices_p);
 
 /* Attaches `comm` to a device on each rank. Collective; blocking; every rank returns the same status. device: a number,
- * GYRE_CUDA_CURRENT or GYRE_CUDA_NONE. The device's primary context is retained until the communicator is destroyed.
+ * GYRE_CUDA_DEFAULT, GYRE_CUDA_CURRENT or GYRE_CUDA_NONE. gyre_comm_get(comm, "device", ...) gives the number of the
+ * device. The device's primary context is retained until the communicator is destroyed.
  * The attachment has a duplicate of the communicator for calls on streams, and a thread, which makes them.
  * Communicators that are made of `comm` are not attached. A communicator is attached once. comm may not be NULL.
  * Errors: [comm], [world], [shortage], [group].

@@ -840,6 +840,8 @@ GYRE_API gyre_status gyre_comm_sub(gyre_comm *comm, const int *ranks, int count,
  *               read only. Each rank has its own. It listens there from the first time that it is asked, or has grown
  *   joined      "yes" where this process joined a running world (gyre_comm_grow), "no" where it was there when the
  *               world began: read only
+ *   device      the number of the GPU that this rank is attached to (gyre_cuda_attach), "none" where it is attached to
+ *               none, empty where the communicator is not attached: read only
  *
  * Attributes begin as the settings of those names. A communicator that is made of another one begins as that one,
  * without its name. Setting `order`, `ends` or `algorithm` is collective and blocking, as they must be the same

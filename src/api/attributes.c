@@ -7,6 +7,7 @@
 
 #include "api/check.h"
 #include "collectives/call/call_cache.h"
+#include "collectives/device/attachment.h"
 #include "collectives/lifecycle/split.h"
 #include "collectives/select/selector.h"
 #include "membership/join_address.h"
@@ -110,7 +111,7 @@ static const struct row *find(gyre_comm *comm, const char *key)
     gy_check_fail(
         comm, GYRE_INVALID_ARGUMENT,
         "a communicator has no attribute \"%.80s\"; there are name, order, ends, algorithm and timeout, and to "
-        "be read meeting and joined",
+        "be read meeting, joined and device",
         key);
     return NULL;
 }
@@ -180,6 +181,14 @@ static gyre_status get_meeting(gyre_comm *comm, char text_p[GY_JOIN_ADDRESS_TEXT
     return GYRE_SUCCESS;
 }
 
+static void get_device(const gyre_comm *comm, char *text, size_t bytes)
+{
+    if (comm->attachment && comm->attachment->has_device)
+        snprintf(text, bytes, "%d", comm->attachment->device.number);
+    else
+        snprintf(text, bytes, "%s", comm->attachment ? "none" : "");
+}
+
 static gyre_status get(gyre_comm *comm, const char *key, char *value_p, size_t value_bytes)
 {
     char text[sizeof(struct gy_attributes)];
@@ -189,6 +198,8 @@ static gyre_status get(gyre_comm *comm, const char *key, char *value_p, size_t v
         status = get_meeting(comm, text);
     else if (strcmp(key, "joined") == 0)
         snprintf(text, sizeof(text), "%s", comm->ctx->config.join ? "yes" : "no");
+    else if (strcmp(key, "device") == 0)
+        get_device(comm, text, sizeof(text));
     else if ((row = find(comm, key)))
         row->get(&comm->attributes, text, sizeof(text));
     else

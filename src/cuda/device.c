@@ -2,6 +2,7 @@
 #include "cuda/device.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 static bool worked(const struct gy_driver *driver, gy_cu_result result, const char *what, char *why, size_t why_bytes)
 {
@@ -15,12 +16,21 @@ int gy_device_count(char *why, size_t why_bytes)
     const struct gy_driver *driver = gy_driver_get(why, why_bytes);
     int count = 0;
 
-    if (!driver || !worked(driver, driver->init(0), "cuInit", why, why_bytes) ||
-        !worked(driver, driver->device_count(&count), "cuDeviceGetCount", why, why_bytes))
+    if (!driver)
         return 0;
-    if (count <= 0)
+    gy_cu_result result = driver->init(0);
+    if (result == GY_CU_SUCCESS)
+        result = driver->device_count(&count);
+    if (result == GY_CU_SUCCESS && count > 0)
+        return count;
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+    if (result != GY_CU_SUCCESS && result != GY_CU_NO_DEVICE)
+        gy_driver_sentence(driver, result, "cuInit", why, why_bytes);
+    else if (visible)
+        snprintf(why, why_bytes, "the CUDA driver finds no device; CUDA_VISIBLE_DEVICES is \"%.100s\"", visible);
+    else
         snprintf(why, why_bytes, "the CUDA driver finds no device");
-    return count > 0 ? count : 0;
+    return 0;
 }
 
 static bool describe(struct gy_device *device, gy_cu_device handle, char *why, size_t why_bytes)
@@ -58,6 +68,23 @@ static void print_device(const struct gy_driver *driver, int number, gyre_print_
     print(user, line);
 }
 
+/* Prints what decides which device a rank takes: the variables of the launcher. */
+static void print_choice(int count, gyre_print_func print, void *user)
+{
+    char line[320];
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES"), *local = getenv("LOCAL_RANK");
+
+    if (visible) {
+        snprintf(line, sizeof(line), "CUDA_VISIBLE_DEVICES is \"%.200s\"", visible);
+        print(user, line);
+    }
+    if (local && *local >= '0' && *local <= '9') {
+        snprintf(line, sizeof(line), "a rank with LOCAL_RANK %.10s is attached to GPU %ld by default", local,
+                 strtol(local, NULL, 10) % count);
+        print(user, line);
+    }
+}
+
 void gy_devices_describe(gyre_print_func print, void *user)
 {
     char line[320], why[300];
@@ -75,6 +102,7 @@ void gy_devices_describe(gyre_print_func print, void *user)
     }
     for (int d = 0; d < count; d++)
         print_device(driver, d, print, user);
+    print_choice(count, print, user);
 }
 
 bool gy_device_open(struct gy_device *device, const struct gy_driver *driver, int number, char *why, size_t why_bytes)

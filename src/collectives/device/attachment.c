@@ -7,6 +7,7 @@
 #include "collectives/device/device_request.h"
 #include "collectives/lifecycle/comm_close.h"
 #include "collectives/lifecycle/split.h"
+#include "core/log.h"
 #include "core/mem.h"
 
 /* What every rank tells all others about itself. */
@@ -29,6 +30,18 @@ static gyre_status open_stream(struct gy_attachment *attachment, char *why, size
     return GYRE_SYSTEM;
 }
 
+/* The device of the current context, or the rank's number on its host modulo the number of devices. */
+static gyre_status find_default(const struct gy_driver *driver, int local, int *number, char *why, size_t bytes)
+{
+    if (driver->context_device(number) == GY_CU_SUCCESS)
+        return GYRE_SUCCESS;
+    int devices = gy_device_count(why, bytes);
+    if (devices == 0)
+        return GYRE_UNSUPPORTED;
+    *number = local % devices;
+    return GYRE_SUCCESS;
+}
+
 static gyre_status find_current(const struct gy_driver *driver, int *number, char *why, size_t bytes)
 {
     if (driver->context_device(number) == GY_CU_SUCCESS)
@@ -37,19 +50,22 @@ static gyre_status find_current(const struct gy_driver *driver, int *number, cha
     return GYRE_INVALID_ARGUMENT;
 }
 
-static gyre_status open_device(struct gy_attachment *attachment, int number, char *why, size_t bytes)
+/* local: the rank's number among the ranks of its host. */
+static gyre_status open_device(struct gy_attachment *attachment, int number, int local, char *why, size_t bytes)
 {
     const struct gy_driver *driver = gy_driver_get(why, bytes);
+    gyre_status status = GYRE_SUCCESS;
     if (!driver)
         return GYRE_UNSUPPORTED;
-    if (number == GY_CURRENT_DEVICE) {
-        gyre_status status = find_current(driver, &number, why, bytes);
-        if (status != GYRE_SUCCESS)
-            return status;
-    }
+    if (number == GY_CURRENT_DEVICE)
+        status = find_current(driver, &number, why, bytes);
+    else if (number == GY_DEFAULT_DEVICE)
+        status = find_default(driver, local, &number, why, bytes);
+    if (status != GYRE_SUCCESS)
+        return status;
     if (!gy_device_open(&attachment->device, driver, number, why, bytes))
         return GYRE_UNSUPPORTED;
-    gyre_status status = open_stream(attachment, why, bytes);
+    status = open_stream(attachment, why, bytes);
     if (status != GYRE_SUCCESS) {
         gy_device_close(&attachment->device);
         return status;
@@ -106,6 +122,22 @@ static gyre_status join(struct gyre_comm *comm, struct gy_attachment *attachment
     return status;
 }
 
+static int number_on_host(const struct gyre_comm *comm)
+{
+    const struct gy_world *world = comm->ctx->world;
+    return world->members[world->rank].local;
+}
+
+static void log_device(const struct gyre_comm *comm, const struct gy_attachment *attachment)
+{
+    const struct gy_device *device = &attachment->device;
+    if (attachment->has_device)
+        gy_log(GY_LOG_INFO, "rank %d, number %d on its host, is attached to GPU %d: %s, PCI %s", comm->rank,
+               number_on_host(comm), device->number, device->name, device->pci);
+    else
+        gy_log(GY_LOG_INFO, "rank %d is attached to no GPU", comm->rank);
+}
+
 gyre_status gy_attach(struct gyre_comm *comm, int number)
 {
     struct fact fact = {.status = GYRE_SUCCESS};
@@ -114,7 +146,7 @@ gyre_status gy_attach(struct gyre_comm *comm, int number)
         fact.status = GYRE_NO_MEMORY;
         snprintf(fact.why, sizeof(fact.why), "out of memory for the attachment");
     } else if (number != GY_NO_DEVICE) {
-        fact.status = (int32_t)open_device(attachment, number, fact.why, sizeof(fact.why));
+        fact.status = (int32_t)open_device(attachment, number, number_on_host(comm), fact.why, sizeof(fact.why));
     }
     struct gy_attachment none = {0};
     gyre_status status = join(comm, attachment ? attachment : &none, &fact);
@@ -125,6 +157,7 @@ gyre_status gy_attach(struct gyre_comm *comm, int number)
     }
     if (attachment && status == GYRE_SUCCESS) {
         comm->attachment = attachment;
+        log_device(comm, attachment);
         return GYRE_SUCCESS;
     }
     if (attachment)

@@ -19,10 +19,10 @@ struct gy_attachment {
     struct gy_device_request *requests; /* of calls without a stream: device_request.h */
 };
 
-enum { GY_NO_DEVICE = -2, GY_CURRENT_DEVICE = -1 };
+enum { GY_DEFAULT_DEVICE = -3, GY_NO_DEVICE = -2, GY_CURRENT_DEVICE = -1 };
 
-/* Attaches a communicator to device `number`, to that of this thread's current context, or to none. Collective; every
- * rank gets the same status. The caller is not inside. */
+/* Attaches a communicator to device `number`, to that of this thread's current context, to the default one (cuda.h), or
+ * to none. Collective; every rank gets the same status. The caller is not inside. */
 gyre_status gy_attach(struct gyre_comm *comm, int number);
 /* Ends the attachment, if there is one, and calls that are under way on it. The caller is not inside. */
 void gy_detach(struct gyre_comm *comm);

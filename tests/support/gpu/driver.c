@@ -31,10 +31,31 @@ static void add_devices(const char *text)
         long count = strtol(text, &end, 10);
         bool peers = strncmp(end, ":peer", 5) == 0;
         for (; count > 0 && gy_gpu_count < GY_GPU_MOST; count--, gy_gpu_count++)
-            gy_gpu_devices[gy_gpu_count] = (struct CUctx_st){.device = gy_gpu_count, .group = peers ? group : 0};
+            gy_gpu_devices[gy_gpu_count] = (struct CUctx_st){
+                .device = gy_gpu_count, .physical = gy_gpu_count, .group = peers ? group : 0};
         text = end + (peers ? 5 : 0);
         if (*text && *text++ != ',')
             abort(); /* a mistake in the test */
+    }
+}
+
+/* As the driver: only the devices that the list names, in its order, up to the first that is not there. */
+static void show_listed(const char *list)
+{
+    struct CUctx_st all[GY_GPU_MOST];
+    int count = gy_gpu_count;
+
+    memcpy(all, gy_gpu_devices, sizeof(all));
+    for (gy_gpu_count = 0; *list >= '0' && *list <= '9';) {
+        char *end;
+        long number = strtol(list, &end, 10);
+        if (number >= count || gy_gpu_count == GY_GPU_MOST)
+            break;
+        gy_gpu_devices[gy_gpu_count] = all[number];
+        gy_gpu_devices[gy_gpu_count].physical = (int)number;
+        gy_gpu_devices[gy_gpu_count].device = gy_gpu_count;
+        gy_gpu_count++;
+        list = *end == ',' ? end + 1 : end;
     }
 }
 
@@ -46,6 +67,8 @@ void gy_gpu_open(const char *devices, unsigned seed)
         if (!devices)
             devices = getenv("GYRE_TEST_GPUS");
         add_devices(devices ? devices : "1");
+        if (getenv("CUDA_VISIBLE_DEVICES"))
+            show_listed(getenv("CUDA_VISIBLE_DEVICES"));
         gy_gpu_memory_open();
         gy_gpu_streams_open(seed);
     }
@@ -165,20 +188,29 @@ gy_cu_result cuDeviceGet(gy_cu_device *device_p, int number)
 
 gy_cu_result cuDeviceGetName(char *text, int bytes, gy_cu_device device)
 {
-    snprintf(text, (size_t)bytes, "stand-in %d", device);
-    return gy_gpu_leave(enter_device(device));
+    gy_cu_result result = enter_device(device);
+
+    if (result == GY_CU_SUCCESS)
+        snprintf(text, (size_t)bytes, "stand-in %d", gy_gpu_devices[device].physical);
+    return gy_gpu_leave(result);
 }
 
 gy_cu_result cuDeviceGetPCIBusId(char *text, int bytes, gy_cu_device device)
 {
-    snprintf(text, (size_t)bytes, "0000:%02x:00.0", (unsigned)device + 1);
-    return gy_gpu_leave(enter_device(device));
+    gy_cu_result result = enter_device(device);
+
+    if (result == GY_CU_SUCCESS)
+        snprintf(text, (size_t)bytes, "0000:%02x:00.0", (unsigned)gy_gpu_devices[device].physical + 1);
+    return gy_gpu_leave(result);
 }
 
 gy_cu_result cuDeviceGetUuid(struct gy_cu_uuid *uuid_p, gy_cu_device device)
 {
-    memset(uuid_p, device + 1, sizeof(*uuid_p));
-    return gy_gpu_leave(enter_device(device));
+    gy_cu_result result = enter_device(device);
+
+    if (result == GY_CU_SUCCESS)
+        memset(uuid_p, gy_gpu_devices[device].physical + 1, sizeof(*uuid_p));
+    return gy_gpu_leave(result);
 }
 
 gy_cu_result cuDeviceTotalMem(size_t *bytes_p, gy_cu_device device)

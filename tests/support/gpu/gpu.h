@@ -12,7 +12,8 @@
 #include "cuda/driver.h"
 
 /* "2:peer,1": two devices with access to each other, and one without a peer. NULL: the environment variable
- * GYRE_TEST_GPUS, or "1". Once per process; cuInit does it with NULL and GYRE_TEST_SEED if a test has not. */
+ * GYRE_TEST_GPUS, or "1". CUDA_VISIBLE_DEVICES picks among them. Once per process; cuInit does it with NULL and
+ * GYRE_TEST_SEED if a test has not. */
 void gy_gpu_open(const char *devices, unsigned seed);
 const struct gy_driver *gy_gpu_driver(void);
 /* The call after `calls` more returns `result` and does nothing else. 0: no call. */

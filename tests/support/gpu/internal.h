@@ -10,6 +10,7 @@ GY_DRIVER_FUNCTIONS(GY_GPU_DECLARE)
 enum { GY_GPU_MOST = 16, GY_GPU_MULTIPROCESSORS = 8, GY_GPU_THREADS_MOST = 512, GY_GPU_CODE_MOST = 512 };
 struct CUctx_st {
     int device, group; /* devices of one group above 0 are peers */
+    int physical;      /* its number without CUDA_VISIBLE_DEVICES */
     int retained;
     unsigned reaches;         /* a bit of each device whose memory kernels may access, beside their own */
     gy_cu_result sticky;      /* an asynchronous error: every later call returns it */

@@ -256,7 +256,16 @@ void gy_gpu_streams_open(unsigned seed)
         pthread_detach(thread);
 }
 
-/* The stream behind a handle: 0 and 1 are the legacy stream of the current context. */
+static struct CUstream_st *per_thread(struct CUctx_st *context)
+{
+    static _Thread_local struct CUstream_st *own[GY_GPU_MOST];
+
+    if (!own[context->device])
+        own[context->device] = make_stream(context, true);
+    return own[context->device];
+}
+
+/* The stream behind a handle: 0 and 1 are the legacy stream of the current context, 2 that of the thread. */
 static gy_cu_result enter_stream(struct CUstream_st **stream_p)
 {
     struct CUctx_st *context;
@@ -264,6 +273,8 @@ static gy_cu_result enter_stream(struct CUstream_st **stream_p)
 
     if (result == GY_CU_SUCCESS && (uintptr_t)*stream_p <= 1)
         *stream_p = context->null;
+    else if (result == GY_CU_SUCCESS && (uintptr_t)*stream_p == 2)
+        *stream_p = per_thread(context);
     if (result == GY_CU_SUCCESS && (*stream_p)->dead)
         return GY_CU_INVALID_HANDLE;
     return result ? result : (*stream_p)->context->sticky;
