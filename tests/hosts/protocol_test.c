@@ -24,6 +24,7 @@ static struct gy_host_part sample(void)
                                  .world = 8,
                                  .grace_ms = 700,
                                  .label = true,
+                                 .gpus = "0,GPU-1",
                                  .argv = (const char **)program,
                                  .environment = (const char **)variables};
 }
@@ -101,6 +102,7 @@ Test(part, decodes_what_was_encoded)
     cr_assert_str_eq(found.secret, "secret");
     cr_assert(found.first == 2 && found.ranks == 3 && found.world == 8 && found.grace_ms == 700);
     cr_assert(found.label && !found.bind);
+    cr_assert_str_eq(found.gpus, "0,GPU-1");
     for (int i = 0; i < 3; i++) {
         cr_assert_str_eq(found.argv[i], program[i]);
         cr_assert_str_eq(found.environment[i], variables[i]);

@@ -80,6 +80,7 @@ static int run(const struct gy_host_part *part, struct gy_rendezvous *rendezvous
                                      .ranks = part->ranks,
                                      .label = part->label,
                                      .bind = part->bind,
+                                     .gpus = part->gpus,
                                      .link = &link};
     return gy_launch_run(&launch);
 }

@@ -7,10 +7,11 @@
 
 #include "common/options.h"
 #include "run/agent.h"
+#include "run/gpu_list.h"
 #include "run/hosts_job.h"
 #include "run/launch.h"
 
-enum { KEY_HOSTFILE = 256, KEY_SSH, KEY_AGENT };
+enum { KEY_HOSTFILE = 256, KEY_SSH, KEY_AGENT, KEY_GPUS };
 
 struct settings {
     struct gy_launch launch;
@@ -23,6 +24,9 @@ static const struct argp_option table[] = {
     {"np", 0, NULL, OPTION_ALIAS, NULL, 0},
     {"label", 'l', NULL, 0, "begin each line of output with the rank that wrote it", 0},
     {"bind", 'b', NULL, 0, "keep rank i on the i-th usable core, counted round", 0},
+    {"gpus", KEY_GPUS, "auto|none|LIST", 0,
+     "let rank i see the i-th GPU alone, counted round: of those that are there, or of a list (0,1,...); none: no GPU",
+     0},
     {"elastic", 'e', NULL, 0, "start a rank that fails again, to join the running world, and let the others go on", 0},
     {"min", 'm', "N", 0, "... as long as N of them are there (default 1)", 0},
     {"restarts", 'r', "N", 0, "... at most N times in a row for a rank (default 5)", 0},
@@ -108,6 +112,11 @@ static error_t parse(int key, char *text, struct argp_state *state)
     case 'n': launch->ranks = (int)gy_options_integer("-n", text, 1, GY_LAUNCH_RANKS_MOST); return 0;
     case 'l': launch->label = true; return 0;
     case 'b': launch->bind = true; return 0;
+    case KEY_GPUS:
+        if (!gy_gpu_list_check(text))
+            gy_options_refuse("--gpus '%s' is not auto, none or a list of GPUs, such as 0,1 or GPU-UUID", text);
+        launch->gpus = text;
+        return 0;
     case 'e': launch->elastic = true; return 0;
     case 'm': launch->least = (int)gy_options_integer("--min", text, 1, GY_LAUNCH_RANKS_MOST); return 0;
     case 'r': launch->restarts = (int)gy_options_integer("--restarts", text, 0, 1000000); return 0;
@@ -138,7 +147,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
 static bool takes_next(const char *option)
 {
     static const char *const names[] = {"--ranks", "--np",       "--min",         "--restarts", "--chaos", "--hosts",
-                                        "--host",  "--hostfile", "--machinefile", "--export",   "--ssh"};
+                                        "--host",  "--hostfile", "--machinefile", "--export",   "--ssh",   "--gpus"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(option, names[i]) == 0)
             return true;

@@ -1,6 +1,7 @@
 /* The payload is a sequence of texts, each with a final 0. The first character says what a text is:
  *
- *   d FOLDER   s SECRET   f FIRST   n RANKS   w WORLD   g GRACE_MS   l (label)   b (bind)   a ARGUMENT   e NAME=VALUE
+ *   d FOLDER   s SECRET   f FIRST   n RANKS   w WORLD   g GRACE_MS   l (label)   b (bind)   u GPUS   a ARGUMENT
+ *   e NAME=VALUE
  *
  * a and e may be repeated; an unknown character is an error, so that an older agent does not ignore what it must do. */
 #include "run/host_part.h"
@@ -11,6 +12,7 @@
 #include <string.h>
 
 #include "run/frame.h"
+#include "run/gpu_list.h"
 #include "run/launch.h"
 
 #define WORLD_MOST 65536 /* GYRE's own limit of ranks */
@@ -36,6 +38,8 @@ unsigned char *gy_host_part_encode(const struct gy_host_part *part, size_t *leng
         fprintf(stream, "l%c", 0);
     if (part->bind)
         fprintf(stream, "b%c", 0);
+    if (part->gpus)
+        fprintf(stream, "u%s%c", part->gpus, 0);
     put_lists(stream, part);
     bool whole = !ferror(stream);
     if (fclose(stream) == 0 && whole && *length_p <= GY_FRAME_JOB_MOST)
@@ -68,6 +72,7 @@ static bool take(struct gy_host_part *part, const char *text, size_t *arguments,
     case 'g': return number(value, 0, GRACE_MOST_MS, &part->grace_ms);
     case 'l': part->label = true; return *value == '\0';
     case 'b': part->bind = true; return *value == '\0';
+    case 'u': part->gpus = value; return gy_gpu_list_check(value);
     case 'a': part->argv[(*arguments)++] = value; return true;
     case 'e': part->environment[(*variables)++] = value; return strchr(value, '=') && *value != '=';
     default: return false;

@@ -12,6 +12,7 @@ struct gy_host_part {
     int world;          /* ranks of the job */
     int grace_ms;       /* how long the ranks have to end after a failure, and again after SIGTERM */
     bool label, bind;
+    const char *gpus;         /* NULL: not set; else as in struct gy_launch */
     const char **argv;        /* the program and its arguments, then NULL */
     const char **environment; /* NAME=VALUE, then NULL */
 };

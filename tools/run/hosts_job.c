@@ -370,6 +370,7 @@ static void run_job(struct job *job, const struct gy_hosts *hosts)
                                 .grace_ms = STEP_MS,
                                 .label = job->launch->label,
                                 .bind = job->launch->bind,
+                                .gpus = job->launch->gpus,
                                 .argv = (const char **)job->launch->argv,
                                 .environment = gy_job_environment(hosts->names, hosts->name_count)};
     if (!part.folder || !part.environment || !job->hosts || !job->fds || job->signals < 0)

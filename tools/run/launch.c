@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "run/agent_report.h"
+#include "run/gpu_list.h"
 
 #define GRACE_MS 2000
 #define SETTLED_MS 3000 /* a rank that has run so long has probably met the others */
@@ -326,6 +327,14 @@ static void tell_outcome(const struct gy_launch_job *job)
         gy_agent_report_problem(job->launch->link->reports, job->status, job->outcome);
 }
 
+static void choose_gpus(struct gy_launch_job *job)
+{
+    char why[256];
+    job->gpus = gy_gpu_list_make(job->launch->gpus, why, sizeof why);
+    if (*why)
+        gy_launch_tell(job, "--gpus %s: no GPU: %s", job->launch->gpus, why);
+}
+
 int gy_launch_run(const struct gy_launch *launch)
 {
     struct gy_launch_job job = {.launch = launch,
@@ -337,6 +346,7 @@ int gy_launch_run(const struct gy_launch *launch)
     struct pollfd *fds = calloc(3 + 2 * (size_t)launch->ranks, sizeof *fds);
     for (int i = 0; job.ranks && i < launch->ranks; i++)
         job.ranks[i].out.in = job.ranks[i].err.in = job.ranks[i].end = -1;
+    choose_gpus(&job);
     catch_signals(&job);
     if (!job.ranks || !fds || job.signals < 0 || !choose_rendezvous(&job)) {
         job.status = 1;
@@ -356,6 +366,7 @@ int gy_launch_run(const struct gy_launch *launch)
         close(job.signals);
     sigprocmask(SIG_SETMASK, &job.old_mask, NULL);
     free(fds);
+    free(job.gpus);
     free(job.ranks);
     return job.status;
 }

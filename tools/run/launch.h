@@ -23,8 +23,9 @@ struct gy_launch {
     const char *path; /* program to execute; without a slash it is sought in PATH */
     char *const *argv;
     int ranks;
-    bool label; /* each line of output begins with "[rank] " */
-    bool bind;  /* rank i runs on the (i mod cores)-th core of this process's mask */
+    bool label;       /* each line of output begins with "[rank] " */
+    bool bind;        /* rank i runs on the (i mod cores)-th core of this process's mask */
+    const char *gpus; /* gpu_list.h; NULL: the ranks' CUDA_VISIBLE_DEVICES is that of this process */
     /* A rank that fails is started again, as a joiner (GYRE_JOIN=1), and the others go on, unless fewer than `least`
      * are left. A rank may fail at most `restarts` times in a row. The job has succeeded when one rank has. */
     bool elastic;

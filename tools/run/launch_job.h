@@ -30,6 +30,7 @@ struct gy_launch_rank {
 struct gy_launch_job {
     const struct gy_launch *launch;
     struct gy_launch_rank *ranks;
+    char *gpus; /* that the ranks take in turns; NULL: not set */
     int started, alive;
     enum gy_launch_phase phase;
     int64_t deadline_ms;

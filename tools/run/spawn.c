@@ -14,6 +14,7 @@
 
 #include "run/affinity.h"
 #include "run/frame.h"
+#include "run/gpu_list.h"
 
 /* Runs in the child up to exec. A failure is written to `report` as an errno. */
 static _Noreturn void become_rank(const struct gy_launch_job *job, int rank, bool again, pid_t parent, int in, int out,
@@ -31,6 +32,8 @@ static _Noreturn void become_rank(const struct gy_launch_job *job, int rank, boo
         gy_rendezvous_tell(&job->rendezvous, rank, job->launch->ranks, again);
         if (job->launch->bind)
             gy_cores_bind(rank);
+        if (job->gpus)
+            gy_gpu_list_show(job->gpus, rank);
         execvp(job->launch->path, job->launch->argv);
         problem = errno;
     }
