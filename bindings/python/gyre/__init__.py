@@ -49,6 +49,8 @@ from ._errors import (
     error_for,
     text_of,
 )
+from ._gpu_array import CUDA_CURRENT, CUDA_DEFAULT
+from ._gpu_array import NONE as CUDA_NONE
 from ._group import group
 from ._library import EXCHANGE, PRINT, Config, lib
 from ._meet import meet
@@ -60,12 +62,12 @@ from ._window import Window
 from ._world import UserOp, World, local
 
 __all__ = [
-    "Aborted", "BadConfiguration", "CallError", "Communicator", "CommunicatorError", "Corrupted", "Counters", "DType", "Error", "Excluded", "Failure", "Forked",
+    "Aborted", "BadConfiguration", "CUDA_CURRENT", "CUDA_DEFAULT", "CUDA_NONE", "CallError", "Communicator", "CommunicatorError", "Corrupted", "Counters", "DType", "Error", "Excluded", "Failure", "Forked",
     "InternalError", "InvalidArgument", "LocalError", "MeetingFailed", "Memory", "Mismatch", "NoDescriptors",
     "NoMemory", "Op", "Partitioned", "PeerDead", "PeerLate", "PeerLeft", "PeerStalled", "PeerUnreachable", "PersistentRequest",
     "ProtocolError", "RankPlace", "Refused", "Registration", "Request", "Revoked", "Status", "SystemFailure", "TraceEvent",
     "Unsupported", "UserOp", "Window", "WrongResult", "config_check",
-    "config_describe", "create", "dtype_of", "group", "info", "library_path", "library_version", "log_set", "wait_all",
+    "config_describe", "create", "cuda_available", "dtype_of", "group", "info", "library_path", "library_version", "log_set", "wait_all",
     "wait_any", "wait_some",
 ]  # fmt: skip
 __version__ = "0.1.0"
@@ -150,6 +152,13 @@ def _lines(function: Any) -> str:
     lines: List[str] = []
     function(PRINT(lambda _, line: lines.append(text_of(line))), None)
     return "\n".join(lines)
+
+
+def cuda_available() -> int:
+    """The number of GPUs that this process sees; 0 where there is no driver either: info() says why. Initialises the
+    CUDA driver, and makes no context."""
+    devices = ctypes.c_int()
+    return devices.value if lib.gyre_cuda_available(devices) == Status.SUCCESS else 0
 
 
 def info() -> str:

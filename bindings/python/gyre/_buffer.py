@@ -1,17 +1,18 @@
 """Buffers: the memory of whatever has the buffer protocol, held for as long as gyre may touch it.
 
-A Buffer keeps the object's export (Py_buffer) until release(): the object can neither be freed nor resized meanwhile,
-even if the caller forgets it. Nothing is copied. The memory has to be in one piece, in C order; what gyre writes to has
-to be writable. The element type is that of the object, or, for types that Python has no letter for (bfloat16, 8-bit
-floats) and for raw bits, in unsigned integers or bytes, the one that the caller names.
+A Buffer keeps the object's export (Py_buffer), or what it lends by DLPack, until release(): the object can neither be
+freed nor resized meanwhile, even if the caller forgets it. Nothing is copied. The memory has to be in one piece, in C
+order; what gyre writes to has to be writable. The element type is that of the object, or, for types that Python has no
+letter for (bfloat16, 8-bit floats) and for raw bits, in unsigned integers or bytes, the one that the caller names.
 """
 import ctypes
 import sys
 from ctypes import POINTER, c_char_p, c_int, c_ssize_t, c_void_p
 from typing import Any, Optional, Tuple
 
-from ._compiled import native
-from ._errors import InvalidArgument, Unsupported
+from ._compiled import compiled, native
+from ._errors import InvalidArgument
+from ._gpu_array import HOST, NAMED, Gpu, lend
 from ._memory import Memory
 from ._types import DTYPE_ALIASES, AnyDType, DType
 
@@ -102,15 +103,15 @@ _KINDS = {
 # Bits of any type: DLPack's codes of unsigned integers, and of signed ones, as PyTorch has no others of 16 bits.
 _DLPACK_BITS = (0, 1)
 
-# Types of arrays whose elements the buffer protocol has no letter for, as ml_dtypes and PyTorch name them.
-_NAMED = {
-    "bfloat16": DType.BFLOAT16,
-    "float8_e4m3fn": DType.FLOAT8_E4M3,
-    "float8_e5m2": DType.FLOAT8_E5M2,
+# Types of PyTorch that its older releases do not lend by DLPack, or, where only __cuda_array_interface__ is there, by
+# that: as what they are seen instead.
+_UNLENT = {
+    "bool": ("uint8", DType.BOOL),
+    "float8_e4m3fn": ("uint8", DType.FLOAT8_E4M3),
+    "float8_e5m2": ("uint8", DType.FLOAT8_E5M2),
 }
-
-# Types of PyTorch that its older releases do not lend by DLPack.
-_UNLENT = {"bool": DType.BOOL, "float8_e4m3fn": DType.FLOAT8_E4M3, "float8_e5m2": DType.FLOAT8_E5M2}
+if not compiled:
+    _UNLENT["bfloat16"] = ("int16", DType.BFLOAT16)
 
 
 def _bits_of(what: str, source: Any) -> Optional[Tuple[Any, DType]]:
@@ -118,30 +119,14 @@ def _bits_of(what: str, source: Any) -> Optional[Tuple[Any, DType]]:
     name = str(getattr(source, "dtype", "")).rpartition(".")[2]
     foreign = type(source).__module__.partition(".")[0]
     if foreign == "numpy":
-        if name in _NAMED:
-            return source.view(f"u{_NAMED[name].size}"), _NAMED[name]
+        if name in NAMED:
+            return source.view(f"u{NAMED[name].size}"), NAMED[name]
         if name:
             raise InvalidArgument(f"{what}: gyre has no type for elements of {name}: convert them")
     if foreign == "torch" and name in _UNLENT:
-        return source.view(sys.modules["torch"].uint8), _UNLENT[name]
+        bits, kind = _UNLENT[name]
+        return source.view(getattr(sys.modules["torch"], bits)), kind
     return None
-
-
-def _refuse_device(what: str, source: Any) -> None:
-    """Memory of a GPU."""
-    cuda = getattr(source, "__cuda_array_interface__", None)
-    if cuda is not None:
-        raise Unsupported(
-            f"{what}: the array is in the memory of a GPU (address {cuda['data'][0]:#x}), which this version of "
-            "gyre cannot reach: copy it to the host first"
-        )
-    device = getattr(source, "__dlpack_device__", None)
-    kind = int(device()[0]) if callable(device) else 1
-    if kind not in (1, 3, 11):
-        raise Unsupported(
-            f"{what}: the {type(source).__name__} is in the memory of a device (DLPack's kind {kind}), which this version "
-            "of gyre cannot reach: copy it to the host first"
-        )
 
 
 def _does_not_convert(what: str, source: Any, kind: str, dtype: DType) -> InvalidArgument:
@@ -158,9 +143,16 @@ class Buffer:
     __slots__ = ("_view", "_held", "_tensor", "source", "address", "nbytes", "dtype", "count", "kind")
 
     def __init__(
-        self, what: str, source: Any, *, writable: bool, dtype: Optional[AnyDType] = None, raw: bool = False
+        self,
+        what: str,
+        source: Any,
+        *,
+        writable: bool,
+        dtype: Optional[AnyDType] = None,
+        raw: bool = False,
+        gpu: Optional[Gpu] = None,
     ) -> None:
-        """`raw`: bytes, whatever the elements are."""
+        """`raw`: bytes, whatever the elements are. `gpu` None: memory of a GPU is refused."""
         self._held = False
         self._tensor: Any = None
         self.source = source
@@ -168,8 +160,7 @@ class Buffer:
         self._view = _PyBuffer()
         reason = self._export(source)
         if reason is not None:
-            _refuse_device(what, source)
-            self._borrow(what, source, writable, dtype, raw, reason)
+            self._borrow(what, source, writable, dtype, raw, reason, gpu)
             return
         try:
             self._check(what, source, writable)
@@ -191,27 +182,26 @@ class Buffer:
         return None
 
     def _borrow(
-        self, what: str, source: Any, writable: bool, dtype: Optional[AnyDType], raw: bool, reason: BaseException
+        self,
+        what: str,
+        source: Any,
+        writable: bool,
+        dtype: Optional[AnyDType],
+        raw: bool,
+        reason: BaseException,
+        gpu: Optional[Gpu],
     ) -> None:
-        """What has no buffer protocol for its elements: the bits of an array of ml_dtypes' types, or a tensor by
-        DLPack."""
+        """What has no buffer protocol for its elements: the bits of an array of ml_dtypes' types, an array in the
+        memory of a GPU, or a tensor by DLPack."""
         named = _bits_of(what, source)
         if named is not None:
             bits, kind = named
             if not raw and dtype is not None and dtype_of(dtype) != kind:
                 raise _does_not_convert(what, source, kind.name.lower(), dtype_of(dtype))
-            self.__init__(what, bits, writable=writable, dtype=kind, raw=raw)  # type: ignore[misc]
+            self.__init__(what, bits, writable=writable, dtype=kind, raw=raw, gpu=gpu)  # type: ignore[misc]
             self.source = source
             return
-        if not hasattr(source, "__dlpack__"):
-            raise InvalidArgument(
-                f"{what}: a {type(source).__name__} has no memory that gyre can use ({reason}): give a NumPy array, "
-                "array.array, bytearray, memoryview or another object with the buffer protocol or DLPack"
-            ) from None
-        try:
-            tensor = native.tensor(source)
-        except Exception as refusal:
-            raise InvalidArgument(f"{what}: the {type(source).__name__} lends no memory: {refusal}") from None
+        tensor = lend(what, source, gpu) or self._lend(what, source, reason)
         self._tensor = tensor[0]
         try:
             self._describe(what, source, writable, dtype, raw, tensor)
@@ -219,13 +209,27 @@ class Buffer:
             self.release()
             raise
 
+    @staticmethod
+    def _lend(what: str, source: Any, reason: BaseException) -> Tuple[Any, ...]:
+        if not hasattr(source, "__dlpack__"):
+            raise InvalidArgument(
+                f"{what}: a {type(source).__name__} has no memory that gyre can use ({reason}): give a NumPy array, "
+                "array.array, bytearray, memoryview or another object with the buffer protocol, DLPack or "
+                "__cuda_array_interface__"
+            ) from None
+        try:
+            tensor = native.tensor(source)
+        except Exception as refusal:
+            raise InvalidArgument(f"{what}: the {type(source).__name__} lends no memory: {refusal}") from None
+        if tensor[9] not in HOST:
+            raise InvalidArgument(f"{what}: the {type(source).__name__} is in the memory of a device, and does not say so")
+        return tensor
+
     def _describe(
         self, what: str, source: Any, writable: bool, dtype: Optional[AnyDType], raw: bool, tensor: Tuple[Any, ...]
     ) -> None:
-        _, address, elements, number, parts, bits, code, readonly, contiguous, on_host = tensor
+        _, address, elements, number, parts, bits, code, readonly, contiguous, _, _ = tensor
         name = type(source).__name__
-        if not on_host:
-            raise Unsupported(f"{what}: the {name} is in the memory of a device, which this version of gyre cannot reach")
         if not contiguous:
             raise InvalidArgument(f"{what}: the {name} is not in one piece in C order; give a contiguous one")
         if writable and readonly:

@@ -10,7 +10,9 @@ import ctypes
 from typing import Any, List, Optional, Sequence, Tuple, Union
 
 from ._buffer import AnyBuffer, Buffer, dtype_of
+from ._driver import AnyStream, stream_of
 from ._errors import InvalidArgument
+from ._gpu_array import Gpu
 from ._types import OP_ALIASES, AnyDType, DType, Op
 from ._world import UserOp, World
 
@@ -42,6 +44,20 @@ class Ranks:
     rank: int
     size: int
     _world: World
+    _device: Optional[int]
+    """The GPU it is attached to; NONE; None: it is not attached."""
+
+
+class Given:
+    """What the caller says about all buffers of a call."""
+
+    __slots__ = ("dtype", "gpu")
+
+    def __init__(self, comm: Ranks, dtype: Optional[AnyDType], stream: Optional[AnyStream]) -> None:
+        if stream is not None and comm._device is None:
+            raise InvalidArgument("the communicator is not attached to a GPU, so no stream orders its calls: call cuda_attach")
+        self.dtype = dtype
+        self.gpu = Gpu(comm._device, None if stream is None else stream_of(stream))
 
 
 def op_number(comm: Ranks, op: AnyOp) -> int:
@@ -76,12 +92,12 @@ def _rank(what: str, rank: int, comm: Ranks) -> int:
     return rank
 
 
-def _read(name: str, source: AnyBuffer, dtype: Optional[AnyDType]) -> Buffer:
-    return Buffer(f"{name}: input", source, writable=False, dtype=dtype)
+def _read(name: str, source: AnyBuffer, given: Given) -> Buffer:
+    return Buffer(f"{name}: input", source, writable=False, dtype=given.dtype, gpu=given.gpu)
 
 
-def _write(name: str, source: AnyBuffer, dtype: Optional[AnyDType]) -> Buffer:
-    return Buffer(f"{name}: output", source, writable=True, dtype=dtype)
+def _write(name: str, source: AnyBuffer, given: Given) -> Buffer:
+    return Buffer(f"{name}: output", source, writable=True, dtype=given.dtype, gpu=given.gpu)
 
 
 def _same_type(name: str, input: Buffer, output: Buffer) -> None:
@@ -104,14 +120,12 @@ def _divide(name: str, what: str, buffer: Buffer, comm: Ranks) -> int:
     return buffer.count // comm.size
 
 
-def _vector(
-    name: str, input: AnyBuffer, output: Optional[AnyBuffer], dtype: Optional[AnyDType]
-) -> Tuple[Buffer, Buffer]:
+def _vector(name: str, input: AnyBuffer, output: Optional[AnyBuffer], given: Given) -> Tuple[Buffer, Buffer]:
     """Input and output of equal length, or one for both."""
     if output is None or output is input:
-        both = _write(name, input, dtype)
+        both = _write(name, input, given)
         return both, both
-    source, target = _read(name, input, dtype), _write(name, output, dtype)
+    source, target = _read(name, input, given), _write(name, output, given)
     _same_type(name, source, target)
     _want(name, "output", target.count, source.count, "as many as input")
     return source, target
@@ -127,9 +141,11 @@ def all_reduce(
     op: AnyOp = Op.SUM,
     *,
     dtype: Optional[AnyDType] = None,
+    stream: Optional[AnyStream] = None,
 ) -> Call:
     """Reduces `input` over all ranks into `output` on every rank; without `output`, in place."""
-    source, target = _vector("all_reduce", input, output, dtype)
+    given = Given(comm, dtype, stream)
+    source, target = _vector("all_reduce", input, output, given)
     arguments = (source.address, target.address, source.count, source.dtype, op_of(comm, op, source))
     return Call("all_reduce", arguments, (source, target), target)
 
@@ -142,15 +158,17 @@ def reduce(
     root: int = 0,
     *,
     dtype: Optional[AnyDType] = None,
+    stream: Optional[AnyStream] = None,
 ) -> Call:
     """Reduces `input` over all ranks into `output` on `root`; without `output`, in place there. Elsewhere `output` is
     not needed, and `input` stays as it is."""
+    given = Given(comm, dtype, stream)
     _rank("root", root, comm)
     if comm.rank == root:
-        source, target = _vector("reduce", input, output, dtype)
+        source, target = _vector("reduce", input, output, given)
         address = target.address
     else:
-        source = target = _read("reduce", input, dtype)
+        source = target = _read("reduce", input, given)
         address = None
     arguments = (source.address, address, source.count, source.dtype, op_of(comm, op, source), root)
     return Call("reduce", arguments, (source, target), None if address is None else target)
@@ -163,23 +181,25 @@ def reduce_scatter(
     op: AnyOp = Op.SUM,
     *,
     dtype: Optional[AnyDType] = None,
+    stream: Optional[AnyStream] = None,
 ) -> Call:
     """Reduces `input` over all ranks, of which rank r gets block r (of as many blocks as ranks) in `output`; without
     `output`, in place: in that block of `input`."""
+    given = Given(comm, dtype, stream)
     name = "reduce_scatter"
-    source = _read(name, input, dtype) if output is not None else _write(name, input, dtype)
+    source = _read(name, input, given) if output is not None else _write(name, input, given)
     block = _divide(name, "input", source, comm)
-    target, address = _block_or_own(comm, name, source, output, block, dtype)
+    target, address = _block_or_own(comm, name, source, output, block, given)
     return Call(name, (source.address, address, block, source.dtype, op_of(comm, op, source)), (source, target), target)
 
 
 def _block_or_own(
-    comm: Ranks, name: str, whole: Buffer, output: Optional[AnyBuffer], block: int, dtype: Optional[AnyDType]
+    comm: Ranks, name: str, whole: Buffer, output: Optional[AnyBuffer], block: int, given: Given
 ) -> Tuple[Buffer, Optional[int]]:
     """The output of one block, or this rank's block of the input."""
     if output is None:
         return whole, (whole.address or 0) + comm.rank * block * whole.dtype.size
-    target = _write(name, output, dtype)
+    target = _write(name, output, given)
     _same_type(name, whole, target)
     _want(name, "output", target.count, block, f"the input's {whole.count} shared by {comm.size} ranks")
     return target, target.address
@@ -192,38 +212,46 @@ def broadcast(
     root: int = 0,
     *,
     dtype: Optional[AnyDType] = None,
+    stream: Optional[AnyStream] = None,
 ) -> Call:
     """Copies `input` of `root` to `output` on every rank; without `output`, `input` is the buffer on every rank: what
     is sent on root, what is received elsewhere."""
+    given = Given(comm, dtype, stream)
     _rank("root", root, comm)
     if comm.rank != root:
-        target = _write("broadcast", input if output is None else output, dtype)
+        target = _write("broadcast", input if output is None else output, given)
         return Call("broadcast", (None, target.address, target.count, target.dtype, root), (target,), target)
     if output is None: # in place nothing is written on root: a buffer that is read-only will do
-        source = target = _read("broadcast", input, dtype)
+        source = target = _read("broadcast", input, given)
     else:
-        source, target = _vector("broadcast", input, output, dtype)
+        source, target = _vector("broadcast", input, output, given)
     return Call("broadcast", (source.address, target.address, source.count, source.dtype, root), (source, target), target)
 
 
 def all_gather(
-    comm: Ranks, input: Optional[AnyBuffer], output: AnyBuffer, *, dtype: Optional[AnyDType] = None
+    comm: Ranks,
+    input: Optional[AnyBuffer],
+    output: AnyBuffer,
+    *,
+    dtype: Optional[AnyDType] = None,
+    stream: Optional[AnyStream] = None,
 ) -> Call:
     """Collects `input` of every rank in `output` of every rank, in rank order. `input` None: in place, it is already
     there as block `rank` of `output`."""
-    source, address, target, block = _own_and_whole(comm, "all_gather", input, output, dtype)
+    given = Given(comm, dtype, stream)
+    source, address, target, block = _own_and_whole(comm, "all_gather", input, output, given)
     return Call("all_gather", (address, target.address, block, target.dtype), (source, target), target)
 
 
 def _own_and_whole(
-    comm: Ranks, name: str, input: Optional[AnyBuffer], output: AnyBuffer, dtype: Optional[AnyDType]
+    comm: Ranks, name: str, input: Optional[AnyBuffer], output: AnyBuffer, given: Given
 ) -> Tuple[Buffer, Optional[int], Buffer, int]:
     """One block of input and all blocks of output; without input it is the output's own block."""
-    target = _write(name, output, dtype)
+    target = _write(name, output, given)
     block = _divide(name, "output", target, comm)
     if input is None:
         return target, (target.address or 0) + comm.rank * block * target.dtype.size, target, block
-    source = _read(name, input, dtype)
+    source = _read(name, input, given)
     _same_type(name, source, target)
     _want(name, "output", target.count, source.count * comm.size, f"the input's {source.count} of {comm.size} ranks")
     return source, source.address, target, block
@@ -236,16 +264,18 @@ def gather(
     root: int = 0,
     *,
     dtype: Optional[AnyDType] = None,
+    stream: Optional[AnyStream] = None,
 ) -> Call:
     """Collects `input` of every rank in `output` on `root`, in rank order. `input` None on root: in place, as for
     all_gather. Elsewhere `output` is not needed."""
+    given = Given(comm, dtype, stream)
     _rank("root", root, comm)
     if comm.rank == root:
         if output is None:
             raise InvalidArgument("gather: output is None on root")
-        source, address, target, block = _own_and_whole(comm, "gather", input, output, dtype)
+        source, address, target, block = _own_and_whole(comm, "gather", input, output, given)
         return Call("gather", (address, target.address, block, target.dtype, root), (source, target), target)
-    source = _read("gather", input, dtype)
+    source = _read("gather", input, given)
     return Call("gather", (source.address, None, source.count, source.dtype, root), (source,))
 
 
@@ -256,32 +286,41 @@ def scatter(
     root: int = 0,
     *,
     dtype: Optional[AnyDType] = None,
+    stream: Optional[AnyStream] = None,
 ) -> Call:
     """Gives block r of `input` on `root` to rank r, in `output`. `output` None on root: in place, its own block stays
     where it is. Elsewhere `input` is not needed."""
+    given = Given(comm, dtype, stream)
     _rank("root", root, comm)
     if comm.rank == root:
         if input is None:
             raise InvalidArgument("scatter: input is None on root")
-        whole = _read("scatter", input, dtype)
+        whole = _read("scatter", input, given)
         block = _divide("scatter", "input", whole, comm)
-        target, address = _block_or_own(comm, "scatter", whole, output, block, dtype)
+        target, address = _block_or_own(comm, "scatter", whole, output, block, given)
         return Call("scatter", (whole.address, address, block, whole.dtype, root), (whole, target), target)
-    target = _write("scatter", output, dtype)
+    target = _write("scatter", output, given)
     return Call("scatter", (None, target.address, target.count, target.dtype, root), (target,), target)
 
 
 def all_to_all(
-    comm: Ranks, input: AnyBuffer, output: Optional[AnyBuffer] = None, *, dtype: Optional[AnyDType] = None
+    comm: Ranks,
+    input: AnyBuffer,
+    output: Optional[AnyBuffer] = None,
+    *,
+    dtype: Optional[AnyDType] = None,
+    stream: Optional[AnyStream] = None,
 ) -> Call:
     """Sends block r of `input` to rank r; block r of `output` comes from rank r. Without `output`, in place."""
-    source, target = _vector("all_to_all", input, output, dtype)
+    given = Given(comm, dtype, stream)
+    source, target = _vector("all_to_all", input, output, given)
     block = _divide("all_to_all", "input", source, comm)
     return Call("all_to_all", (source.address, target.address, block, source.dtype), (source, target), target)
 
 
-def barrier(comm: Ranks) -> Call:
+def barrier(comm: Ranks, *, stream: Optional[AnyStream] = None) -> Call:
     """Returns, or completes, when every rank has called it."""
+    Given(comm, None, stream)
     return Call("barrier", (), ())
 
 
@@ -337,12 +376,12 @@ class _Blocks:
 
 
 def _own_v(
-    blocks: _Blocks, input: Optional[AnyBuffer], whole: Optional[Buffer], dtype: Optional[AnyDType]
+    blocks: _Blocks, input: Optional[AnyBuffer], whole: Optional[Buffer], given: Given
 ) -> Tuple[Buffer, Optional[int]]:
     """This rank's block: a buffer of exactly its size, or in place."""
     if input is None and whole is not None:
         return whole, blocks.own_address(whole)
-    source = _read(blocks.name, input, dtype)
+    source = _read(blocks.name, input, given)
     _want(blocks.name, "input", source.count, blocks.own, f"counts[{blocks.rank}]")
     if whole is not None:
         _same_type(blocks.name, source, whole)
@@ -357,13 +396,15 @@ def all_gatherv(
     displacements: Optional[Counts] = None,
     *,
     dtype: Optional[AnyDType] = None,
+    stream: Optional[AnyStream] = None,
 ) -> Call:
     """all_gather with blocks of `counts[r]` elements, the same list on every rank, at `displacements[r]` of `output`
     or one after the other."""
+    given = Given(comm, dtype, stream)
     blocks = _Blocks("all_gatherv", comm, counts, displacements)
-    target = _write(blocks.name, output, dtype)
+    target = _write(blocks.name, output, given)
     blocks.check("output", target)
-    source, address = _own_v(blocks, input, target, dtype)
+    source, address = _own_v(blocks, input, target, given)
     return Call(blocks.name, (address, target.address, *blocks.arguments(), target.dtype), (source, target), target)
 
 
@@ -376,16 +417,18 @@ def gatherv(
     root: int = 0,
     *,
     dtype: Optional[AnyDType] = None,
+    stream: Optional[AnyStream] = None,
 ) -> Call:
     """gather with blocks of `counts[r]` elements, the same list on every rank."""
+    given = Given(comm, dtype, stream)
     _rank("root", root, comm)
     blocks = _Blocks("gatherv", comm, counts, displacements)
     if comm.rank != root:
-        source, address = _own_v(blocks, input, None, dtype)
+        source, address = _own_v(blocks, input, None, given)
         return Call(blocks.name, (address, None, *blocks.arguments(), source.dtype, root), (source,))
-    target = _write(blocks.name, output, dtype)
+    target = _write(blocks.name, output, given)
     blocks.check("output", target)
-    source, address = _own_v(blocks, input, target, dtype)
+    source, address = _own_v(blocks, input, target, given)
     return Call(blocks.name, (address, target.address, *blocks.arguments(), target.dtype, root), (source, target), target)
 
 
@@ -398,19 +441,21 @@ def scatterv(
     root: int = 0,
     *,
     dtype: Optional[AnyDType] = None,
+    stream: Optional[AnyStream] = None,
 ) -> Call:
     """scatter with blocks of `counts[r]` elements, the same list on every rank."""
+    given = Given(comm, dtype, stream)
     _rank("root", root, comm)
     blocks = _Blocks("scatterv", comm, counts, displacements)
     if comm.rank != root:
-        target = _write(blocks.name, output, dtype)
+        target = _write(blocks.name, output, given)
         _want(blocks.name, "output", target.count, blocks.own, f"counts[{comm.rank}]")
         return Call(blocks.name, (None, *blocks.arguments(), target.address, target.dtype, root), (target,), target)
-    source = _read(blocks.name, input, dtype)
+    source = _read(blocks.name, input, given)
     blocks.check("input", source)
     target, address = source, blocks.own_address(source)
     if output is not None:
-        target = _write(blocks.name, output, dtype)
+        target = _write(blocks.name, output, given)
         _same_type(blocks.name, source, target)
         _want(blocks.name, "output", target.count, blocks.own, f"counts[{comm.rank}]")
         address = target.address or 0
@@ -425,14 +470,16 @@ def reduce_scatterv(
     op: AnyOp = Op.SUM,
     *,
     dtype: Optional[AnyDType] = None,
+    stream: Optional[AnyStream] = None,
 ) -> Call:
     """reduce_scatter with blocks of `counts[r]` elements, the same list on every rank, one after the other."""
+    given = Given(comm, dtype, stream)
     blocks = _Blocks("reduce_scatterv", comm, counts, None)
-    source = _read(blocks.name, input, dtype) if output is not None else _write(blocks.name, input, dtype)
+    source = _read(blocks.name, input, given) if output is not None else _write(blocks.name, input, given)
     _want(blocks.name, "input", source.count, sum(blocks.counts), "the sum of counts")
     target, address = source, blocks.own_address(source)
     if output is not None:
-        target = _write(blocks.name, output, dtype)
+        target = _write(blocks.name, output, given)
         _same_type(blocks.name, source, target)
         _want(blocks.name, "output", target.count, blocks.own, f"counts[{comm.rank}]")
         address = target.address or 0
@@ -450,15 +497,17 @@ def all_to_allv(
     output_displacements: Optional[Counts] = None,
     *,
     dtype: Optional[AnyDType] = None,
+    stream: Optional[AnyStream] = None,
 ) -> Call:
     """all_to_all with blocks of different sizes: what a rank sends to another is what the other expects from it.
     `output` None: in place, with equal lists."""
+    given = Given(comm, dtype, stream)
     name = "all_to_allv"
     sent = _Blocks(name, comm, input_counts, input_displacements)
     received = _Blocks(name, comm, output_counts, output_displacements)
     in_place = output is None or output is input
-    source = _write(name, input, dtype) if in_place else _read(name, input, dtype)
-    target = source if in_place else _write(name, output, dtype)
+    source = _write(name, input, given) if in_place else _read(name, input, given)
+    target = source if in_place else _write(name, output, given)
     _same_type(name, source, target)
     sent.check("input", source)
     received.check("output", target)
@@ -469,23 +518,47 @@ def all_to_allv(
 # ---- between two ranks ----
 
 
-def send(comm: Ranks, input: AnyBuffer, peer: int, *, dtype: Optional[AnyDType] = None) -> Call:
+def send(
+    comm: Ranks,
+    input: AnyBuffer,
+    peer: int,
+    *,
+    dtype: Optional[AnyDType] = None,
+    stream: Optional[AnyStream] = None,
+) -> Call:
     """Sends `input` to rank `peer`. May wait for its receive, unless inside a group."""
-    source = _read("send", input, dtype)
+    given = Given(comm, dtype, stream)
+    source = _read("send", input, given)
     return Call("send", (source.address, source.count, source.dtype, _rank("peer", peer, comm)), (source,))
 
 
-def recv(comm: Ranks, output: AnyBuffer, peer: int, *, dtype: Optional[AnyDType] = None) -> Call:
+def recv(
+    comm: Ranks,
+    output: AnyBuffer,
+    peer: int,
+    *,
+    dtype: Optional[AnyDType] = None,
+    stream: Optional[AnyStream] = None,
+) -> Call:
     """Receives from rank `peer` as many elements as `output` has."""
-    target = _write("recv", output, dtype)
+    given = Given(comm, dtype, stream)
+    target = _write("recv", output, given)
     return Call("recv", (target.address, target.count, target.dtype, _rank("peer", peer, comm)), (target,), target)
 
 
 def sendrecv(
-    comm: Ranks, input: AnyBuffer, to: int, output: AnyBuffer, from_: int, *, dtype: Optional[AnyDType] = None
+    comm: Ranks,
+    input: AnyBuffer,
+    to: int,
+    output: AnyBuffer,
+    from_: int,
+    *,
+    dtype: Optional[AnyDType] = None,
+    stream: Optional[AnyStream] = None,
 ) -> Call:
     """Sends `input` to one rank and receives `output` from the same or another, at once."""
-    source, target = _read("sendrecv", input, dtype), _write("sendrecv", output, dtype)
+    given = Given(comm, dtype, stream)
+    source, target = _read("sendrecv", input, given), _write("sendrecv", output, given)
     _same_type("sendrecv", source, target)
     _rank("peer", to, comm)
     _rank("peer", from_, comm)

@@ -19,8 +19,10 @@ from . import _calls as calls
 from ._buffer import AnyBuffer, dtype_of
 from ._calls import scalar_bytes
 from ._compiled import native
+from ._driver import collect
 from ._errors import Aborted, Error, InvalidArgument, Unsupported, error_for, text_of
 from ._forms import Forms
+from ._gpu_array import CUDA_DEFAULT, NONE
 from ._library import CALLS, lib
 from ._memory import Memory, Registration
 from ._observe import Counters, Failure, RankPlace, TraceFunction, counters_of, failures_of, place_of, trace_callback
@@ -49,6 +51,7 @@ class Communicator(native.Core, Forms):
         self._registered: Set[Registration] = set()
         self._orphans: Deque[Flight] = deque()  # requests that the program has dropped
         self._pid = os.getpid()
+        self._device = None
         self.rank: int = lib.gyre_comm_rank(handle)
         self.size: int = lib.gyre_comm_size(handle)
         self._open(handle, self.rank, self.size, self._flights, self._orphans, world.unused)
@@ -208,7 +211,8 @@ class Communicator(native.Core, Forms):
         self._attribute(lib.gyre_comm_set, key, value.encode())
 
     def get(self, key: str) -> str:
-        """An attribute, as set() takes it; and "meeting" and "joined", which are to be read only."""
+        """An attribute, as set() takes it; and "meeting", "joined" and "device", which are to be read
+        only."""
         text = ctypes.create_string_buffer(4096)
         self._attribute(lib.gyre_comm_get, key, text, len(text))
         return text_of(text.value)
@@ -290,6 +294,38 @@ class Communicator(native.Core, Forms):
         self._enter()
         try:
             return text_of(lib.gyre_last_error(self._handle))
+        finally:
+            self._leave()
+
+    # ---- GPUs ----
+
+    def cuda_attach(self, device: Optional[int] = None) -> None:
+        """Attaches the communicator to a GPU on each rank: its calls then take memory of GPUs, and a `stream`.
+        Collective, once for each communicator; those that are made of it are not attached. `device`: a number;
+        gyre.CUDA_NONE: this rank takes part with host memory; None: the device of the calling thread's current context,
+        or, without one, the rank's number on its host modulo the number of devices."""
+        number = CUDA_DEFAULT if device is None else int(device)
+        text = ctypes.create_string_buffer(32)
+        self._enter()
+        try:
+            self._check(self._guarded(lib.gyre_cuda_attach, self._handle, number))
+            self._check(lib.gyre_comm_get(self._handle, b"device", text, len(text)))
+            self._device = int(text.value) if text.value.isdigit() else NONE
+        finally:
+            self._leave()
+
+    @property
+    def cuda_device(self) -> Optional[int]:
+        """The number of the GPU that this rank is attached to; None: there is none."""
+        return self._device if self._device != NONE else None
+
+    def cuda_status(self) -> None:
+        """Raises the first failure of a call on a stream, or of the world. Does not block. Gives back what streams have
+        done with."""
+        self._enter()
+        try:
+            collect()
+            self._check(lib.gyre_cuda_status(self._handle))
         finally:
             self._leave()
 
@@ -413,6 +449,7 @@ class Communicator(native.Core, Forms):
         for window in list(self._windows):
             window._let_go()
         self._orphans.clear()
+        collect()
 
     def __enter__(self) -> "Communicator":
         return self

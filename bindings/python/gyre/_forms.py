@@ -1,4 +1,5 @@
-"""The three forms of each call, by the package's own path: at once, as a request, as a persistent request.
+"""The forms of each call, by the package's own path: at once, ordered on a stream, as a request, as a persistent
+request.
 
 This path takes every kind of argument, and has the error messages for what cannot be taken. The compiled module has the
 calls that are common under the same names, and goes before it."""
@@ -6,9 +7,11 @@ import functools
 from typing import TYPE_CHECKING, Any, Callable, Optional, Set, cast
 
 from . import _calls as calls
-from . import _group
+from . import _driver, _group
 from ._calls import Call, Ranks
 from ._compiled import native
+from ._driver import stream_of
+from ._errors import InvalidArgument
 from ._library import CALLS, lib
 from ._request import Flight, PersistentRequest, Request
 from ._types import Status
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 _BLOCKING = {name: getattr(lib, f"gyre_{name}") for name in [*CALLS, "sendrecv"]}
 _STARTING = {name: getattr(lib, f"gyre_{name}_start") for name in CALLS}
 _KEEPING = {name: getattr(lib, f"gyre_{name}_init") for name in CALLS}
+_ORDERING = {name: getattr(lib, f"gyre_{name}_on") for name in CALLS}
 
 
 def _describe(method: Any, prepare: Any, suffix: str, text: str, result: Any) -> None:
@@ -37,15 +41,24 @@ def _describe(method: Any, prepare: Any, suffix: str, text: str, result: Any) ->
 def _blocking(prepare: "Callable[Concatenate[Ranks, P], Call]") -> "Callable[Concatenate[Any, P], Any]":
     @functools.wraps(prepare)
     def method(self: Any, /, *args: "P.args", **kwargs: "P.kwargs") -> Any:
-        return self._run(prepare(self, *args, **kwargs))
+        call = prepare(self, *args, **kwargs)
+        stream = kwargs.get("stream")
+        return self._run(call) if stream is None else self._run_on(call, stream)
 
-    _describe(method, prepare, "", "{}", Any)
+    text = "{} With `stream` it is ordered on that stream, and returns at once."
+    _describe(method, prepare, "", text, Any)
     return method
+
+
+def _refuse_stream(name: str, stream: Any) -> None:
+    if stream is not None:
+        raise InvalidArgument(f"{name}: a request has no stream; {name} with one would return at once: leave out the suffix")
 
 
 def _starting(prepare: "Callable[Concatenate[Ranks, P], Call]") -> "Callable[Concatenate[Any, P], Request]":
     @functools.wraps(prepare)
     def method(self: Any, /, *args: "P.args", **kwargs: "P.kwargs") -> Request:
+        _refuse_stream(f"{prepare.__name__}_start", kwargs.get("stream"))
         return Request(self._begin(prepare(self, *args, **kwargs), _STARTING, persistent=False))
 
     text = "{} As a request: never blocks; the buffers are gyre's until it is complete."
@@ -58,6 +71,7 @@ def _keeping(
 ) -> "Callable[Concatenate[Any, P], PersistentRequest]":
     @functools.wraps(prepare)
     def method(self: Any, /, *args: "P.args", **kwargs: "P.kwargs") -> PersistentRequest:
+        _refuse_stream(f"{prepare.__name__}_init", kwargs.get("stream"))
         return PersistentRequest(self._begin(prepare(self, *args, **kwargs), _KEEPING, persistent=True))
 
     text = "{} As a persistent request: begun by its start(), any number of times."
@@ -65,8 +79,22 @@ def _keeping(
     return method
 
 
+def _order(comm: Optional[int], call: Call, stream: int) -> int:
+    """A call on a stream: its status. sendrecv is a group of its two halves."""
+    if call.name != "sendrecv":
+        return int(_ORDERING[call.name](comm, *call.arguments, stream))
+    input, sent, to, output, received, from_, dtype = call.arguments
+    lib.gyre_group_begin()
+    codes = [
+        _ORDERING["send"](comm, input, sent, dtype, to, stream),
+        _ORDERING["recv"](comm, output, received, dtype, from_, stream),
+        lib.gyre_group_end(),
+    ]
+    return next((int(code) for code in codes if code != Status.SUCCESS), int(Status.SUCCESS))
+
+
 class Forms(Ranks):
-    """Every call, in its three forms."""
+    """Every call, in its forms."""
 
     if TYPE_CHECKING:  # of Communicator
         _handle: Optional[int]
@@ -93,6 +121,25 @@ class Forms(Ranks):
             if not grouped:
                 for buffer in call.buffers:
                     buffer.release()
+
+    def _run_on(self, call: Call, stream: Any) -> Any:
+        """Ordered on a stream. The buffers are held until the stream has passed the call; inside a group that begins at
+        its end."""
+        grouped = native.grouped() > 0
+        handle = stream_of(stream)
+        self._enter()
+        try:
+            _driver.collect()
+            if grouped:
+                _group.add(cast("Communicator", self), call.buffers, self._device, stream)
+                self._check(_order(self._handle, call, handle))
+            else:
+                self._check(self._guarded(_order, self._handle, call, handle))
+            return call.result
+        finally:
+            self._leave()
+            if not grouped:
+                _group.let_go(call.buffers, self._device, stream)
 
     def _begin(self, call: Call, functions: Any, persistent: bool) -> Flight:
         self._enter()

@@ -1,9 +1,11 @@
 """Groups: blocking calls of this thread that are started together and waited for at the end."""
 import threading
-from typing import TYPE_CHECKING, Any, List, Optional, Tuple, Type
+from typing import TYPE_CHECKING, Any, List, NamedTuple, Optional, Tuple, Type
 
+from . import _driver
 from ._compiled import native
 from ._errors import error_for, text_of
+from ._gpu_array import NONE
 from ._library import lib
 
 if TYPE_CHECKING:
@@ -11,22 +13,41 @@ if TYPE_CHECKING:
     from ._communicator import Communicator
 
 
+class Started(NamedTuple):
+    """What a call in a group needs until it is complete."""
+
+    buffers: Tuple["Buffer", ...]
+    device: Optional[int]
+    stream: Any
+    """That orders it; None: the end of the group waits for it."""
+
+
 class _Local(threading.local):
     """The open groups of a thread, and what was started in them."""
 
     def __init__(self) -> None:
-        self.buffers: List["Buffer"] = []
+        self.started: List[Started] = []
         self.comms: List["Communicator"] = []
 
 
 local = _Local()
 
 
-def add(comm: "Communicator", buffers: Tuple["Buffer", ...]) -> None:
-    """A blocking call inside a group: what it needs is kept until the end."""
-    local.buffers.extend(buffers)
+def add(comm: "Communicator", buffers: Tuple["Buffer", ...], device: Optional[int] = None, stream: Any = None) -> None:
+    """A blocking call inside a group, or one on a stream: what it needs is kept until the end."""
+    local.started.append(Started(buffers, device, stream))
     if comm not in local.comms:
         local.comms.append(comm)
+
+
+def let_go(buffers: Tuple["Buffer", ...], device: Optional[int], stream: Any) -> None:
+    """A call has returned: gives its buffers back, now or when the stream has passed it. A rank without a device has no
+    streams, and its calls are complete."""
+    if stream is not None and device is not None and device != NONE:
+        _driver.hold(device, _driver.stream_of(stream), buffers, stream)
+        return
+    for buffer in buffers:
+        buffer.release()
 
 
 class group:
@@ -55,7 +76,7 @@ class group:
         self._end(raised=kind is not None)
 
     def _end(self, raised: bool) -> None:
-        buffers, local.buffers = local.buffers, []
+        started, local.started = local.started, []
         comms, local.comms = local.comms, []
         entered: List["Communicator"] = []
         try:
@@ -69,9 +90,8 @@ class group:
         finally:
             for comm in entered:
                 comm._leave()
-            for buffer in buffers:
-                buffer.release()
-
+            for it in started:
+                let_go(*it)
 
     @staticmethod
     def _wait(comms: List["Communicator"]) -> int:

@@ -42,7 +42,8 @@ _sizes = POINTER(c_size_t)
 _request_p = POINTER(c_void_p)
 _comm_p = POINTER(c_void_p)
 
-# Arguments after the communicator. The names that stand here exist in three forms: alone, with _start and with _init.
+# Arguments after the communicator. The names that stand here exist in four forms: alone, with _start, with _init, and,
+# ordered on a stream, with _on.
 _io: List[Any] = [c_void_p, c_void_p, c_size_t, c_int]  # input, output, count, dtype
 CALLS: Dict[str, List[Any]] = {
     "all_reduce": [*_io, c_int],
@@ -121,16 +122,20 @@ _OTHERS: Dict[str, Tuple[Any, List[Any]]] = {
     "info": (None, [PRINT, c_void_p]),
     "config_describe": (None, [PRINT, c_void_p]),
     "config_check": (c_int, [c_char_p, c_size_t]),
+    "cuda_available": (c_int, [POINTER(c_int)]),
+    "cuda_attach": (c_int, [c_void_p, c_int]),
+    "cuda_status": (c_int, [c_void_p]),
 }
 
 
 def prototypes() -> Dict[str, Tuple[Any, Sequence[Any]]]:
-    """Every function of gyre.h that this package calls."""
+    """Every function of gyre.h and cuda.h that this package calls."""
     found: Dict[str, Tuple[Any, Sequence[Any]]] = {f"gyre_{name}": entry for name, entry in _OTHERS.items()}
     for name, arguments in CALLS.items():
         found[f"gyre_{name}"] = (c_int, [c_void_p, *arguments])
         for form in ("start", "init"):
             found[f"gyre_{name}_{form}"] = (c_int, [c_void_p, *arguments, _request_p])
+        found[f"gyre_{name}_on"] = (c_int, [c_void_p, *arguments, c_void_p])
     return found
 
 

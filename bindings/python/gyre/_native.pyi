@@ -85,9 +85,10 @@ def set_grouped(depth: int) -> None:
 def note_failure() -> None:
     """An operation of the program's own has raised: from now on every call looks at its world's failure."""
 
-def tensor(source: Any) -> Tuple[Any, int, int, int, int, int, int, int, int, int]:
+def tensor(source: Any, stream: Optional[int] = None) -> Tuple[Any, int, int, int, int, int, int, int, int, int, int]:
     """What `source` lends by __dlpack__: a capsule that holds it, address, elements, number of the element type or -1, parts
-    of an element (2: complex), bits, DLPack's code; is it read-only, in C order without gaps, reachable by the processor?"""
+    of an element (2: complex), bits, DLPack's code; 1 if it is read-only, 1 if it is in C order without gaps; kind and
+    number of its device. `stream`: of CUDA, behind which the exporter puts its own work."""
 
 def guard_enter(comms: List[Any]) -> bool:
     """A wait on these communicators begins, which Ctrl-C shall end by aborting their worlds. False where it is not guarded:

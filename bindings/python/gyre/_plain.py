@@ -96,7 +96,7 @@ def note_failure() -> None:
     """Every call looks at the world's failure."""
 
 
-def tensor(source: Any) -> NoReturn:
+def tensor(source: Any, stream: Optional[int] = None) -> NoReturn:
     raise BufferError("DLPack needs the compiled module gyre._native, which is not there")
 
 

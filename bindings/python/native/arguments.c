@@ -2,13 +2,14 @@
 
 #include "package.h"
 
-enum parameter { NONE, INPUT, OUTPUT, OP, ROOT, PEER, DTYPE, PARAMETERS };
+enum parameter { NONE, INPUT, OUTPUT, OP, ROOT, PEER, DTYPE, STREAM, PARAMETERS };
 
 static const char *const texts[PARAMETERS] = {
-    [INPUT] = "input", [OUTPUT] = "output", [OP] = "op", [ROOT] = "root", [PEER] = "peer", [DTYPE] = "dtype",
+    [INPUT] = "input", [OUTPUT] = "output", [OP] = "op",         [ROOT] = "root",
+    [PEER] = "peer",   [DTYPE] = "dtype",   [STREAM] = "stream",
 };
 
-/* In their order; after them DTYPE, by its name alone. */
+/* In their order; after them DTYPE and STREAM, by their names alone. */
 enum { MOST = 4 };
 static const unsigned char orders[GYPY_KINDS][MOST] = {
     [GYPY_ALL_REDUCE] = {INPUT, OUTPUT, OP},
@@ -52,6 +53,7 @@ static bool take(struct gypy_arguments *arguments, enum parameter parameter, PyO
             return true;
         arguments->dtype = number_of(value, gypy_package.dtype_names, GYRE_BOOL);
         return arguments->dtype >= 0;
+    case STREAM: return value == Py_None; /* what a stream orders is the package's */
     default: return false;
     }
 }
@@ -64,6 +66,8 @@ static enum parameter named(enum gypy_kind kind, PyObject *name)
         if (parameter != NONE && PyUnicode_CompareWithASCIIString(name, texts[parameter]) == 0)
             return parameter;
     }
+    if (PyUnicode_CompareWithASCIIString(name, texts[STREAM]) == 0)
+        return STREAM;
     bool typed = kind != GYPY_BARRIER && PyUnicode_CompareWithASCIIString(name, texts[DTYPE]) == 0;
     return typed ? DTYPE : NONE;
 }

@@ -97,7 +97,7 @@ static bool take_view(struct gypy_buffer *buffer, PyObject *source, int wanted)
 static bool take_tensor(struct gypy_buffer *buffer, PyObject *source, int wanted)
 {
     struct gypy_tensor *tensor = &buffer->tensor;
-    if (!gypy_tensor_take(tensor, source)) {
+    if (!gypy_tensor_take(tensor, source, NULL)) {
         PyErr_Clear();
         return false;
     }
@@ -117,7 +117,7 @@ static bool take_tensor(struct gypy_buffer *buffer, PyObject *source, int wanted
     return true;
 }
 
-/* Memory of a GPU is refused by the package before anything asks for a tensor of it, which may wait for the GPU. */
+/* Memory of a GPU is left to the package, which asks for its tensor behind a stream. */
 static bool lends_tensors(PyObject *source)
 {
     PyObject *type = (PyObject *)Py_TYPE(source);

@@ -10,33 +10,33 @@
 
 /* Kind, name, parameters, documentation. */
 #define GYPY_CALL_MAP(X)                                                                                              \
-    X(ALL_REDUCE, all_reduce, "input, output=None, op='sum', *, dtype=None",                                          \
+    X(ALL_REDUCE, all_reduce, "input, output=None, op='sum', *, dtype=None, stream=None",                             \
       "Reduces `input` over all ranks into `output` on every rank; without `output`, in place. Gives the result.")    \
-    X(REDUCE, reduce, "input, output=None, op='sum', root=0, *, dtype=None",                                          \
+    X(REDUCE, reduce, "input, output=None, op='sum', root=0, *, dtype=None, stream=None",                             \
       "Reduces `input` over all ranks into `output` on `root`; without `output`, in place there. Elsewhere `output` " \
       "is not needed, and `input` stays as it is. Gives the result on root, None elsewhere.")                         \
-    X(REDUCE_SCATTER, reduce_scatter, "input, output=None, op='sum', *, dtype=None",                                  \
+    X(REDUCE_SCATTER, reduce_scatter, "input, output=None, op='sum', *, dtype=None, stream=None",                     \
       "Reduces `input` over all ranks, of which rank r gets block r (of as many blocks as ranks) in `output`; "       \
       "without `output`, in place: in that block of `input`.")                                                        \
-    X(BROADCAST, broadcast, "input, output=None, root=0, *, dtype=None",                                              \
+    X(BROADCAST, broadcast, "input, output=None, root=0, *, dtype=None, stream=None",                                 \
       "Copies `input` of `root` to `output` on every rank; without `output`, `input` is the buffer on every rank: "   \
       "what is sent on root, what is received elsewhere. Gives the result.")                                          \
-    X(ALL_GATHER, all_gather, "input, output, *, dtype=None",                                                         \
+    X(ALL_GATHER, all_gather, "input, output, *, dtype=None, stream=None",                                            \
       "Collects `input` of every rank in `output` of every rank, in rank order. `input` None: in place, it is "       \
       "already there as block `rank` of `output`. Gives `output`.")                                                   \
-    X(GATHER, gather, "input, output=None, root=0, *, dtype=None",                                                    \
+    X(GATHER, gather, "input, output=None, root=0, *, dtype=None, stream=None",                                       \
       "Collects `input` of every rank in `output` on `root`, in rank order. `input` None on root: in place. "         \
       "Elsewhere `output` is not needed. Gives `output` on root, None elsewhere.")                                    \
-    X(SCATTER, scatter, "input, output=None, root=0, *, dtype=None",                                                  \
+    X(SCATTER, scatter, "input, output=None, root=0, *, dtype=None, stream=None",                                     \
       "Gives block r of `input` on `root` to rank r, in `output`. `output` None on root: in place, its own block "    \
       "stays where it is. Elsewhere `input` is not needed. Gives `output`.")                                          \
-    X(ALL_TO_ALL, all_to_all, "input, output=None, *, dtype=None",                                                    \
+    X(ALL_TO_ALL, all_to_all, "input, output=None, *, dtype=None, stream=None",                                       \
       "Sends block r of `input` to rank r; block r of `output` comes from rank r. Without `output`, in place. Gives " \
       "the result.")                                                                                                  \
-    X(BARRIER, barrier, "", "Returns, or completes, when every rank has called it.")                                  \
-    X(SEND, send, "input, peer, *, dtype=None",                                                                       \
+    X(BARRIER, barrier, "*, stream=None", "Returns, or completes, when every rank has called it.")                    \
+    X(SEND, send, "input, peer, *, dtype=None, stream=None",                                                          \
       "Sends `input` to rank `peer`. May wait for its receive, unless inside a group.")                               \
-    X(RECV, recv, "output, peer, *, dtype=None",                                                                      \
+    X(RECV, recv, "output, peer, *, dtype=None, stream=None",                                                         \
       "Receives from rank `peer` as many elements as `output` has. Gives `output`.")
 
 enum gypy_kind {

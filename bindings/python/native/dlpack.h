@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 enum { DLPACK_CPU = 1, DLPACK_CUDA_HOST = 3, DLPACK_ROCM_HOST = 11 };
+enum { DLPACK_MAJOR = 1 }; /* of versioned capsules whose layout is the one below */
 
 enum {
     DLPACK_INT = 0,
@@ -18,6 +19,7 @@ enum {
 };
 
 #define DLPACK_READ_ONLY 1u
+#define DLPACK_IS_COPIED 2u
 
 struct dlpack_tensor {
     void *data;

@@ -4,18 +4,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Asks for a capsule with flags, and, of a library that is older, for one without. */
-static PyObject *ask(PyObject *source)
+/* Asks for a capsule with a version, and, of a library that is older, for one without. */
+static PyObject *ask(PyObject *source, PyObject *stream)
 {
     PyObject *method = PyObject_GetAttrString(source, "__dlpack__");
     if (!method)
         return NULL;
-    PyObject *nothing = PyTuple_New(0), *options = Py_BuildValue("{s(ii)}", "max_version", 1, 1);
-    PyObject *capsule = nothing && options ? PyObject_Call(method, nothing, options) : NULL;
-    if (!capsule && PyErr_ExceptionMatches(PyExc_TypeError)) {
-        PyErr_Clear();
-        capsule = PyObject_CallObject(method, NULL);
+    PyObject *nothing = PyTuple_New(0), *options = stream ? Py_BuildValue("{sO}", "stream", stream) : PyDict_New();
+    PyObject *version = Py_BuildValue("(ii)", DLPACK_MAJOR, 1), *capsule = NULL;
+    if (nothing && options && version && PyDict_SetItemString(options, "max_version", version) == 0) {
+        capsule = PyObject_Call(method, nothing, options);
+        if (!capsule && PyErr_ExceptionMatches(PyExc_TypeError)) {
+            PyErr_Clear();
+            if (PyDict_DelItemString(options, "max_version") == 0)
+                capsule = PyObject_Call(method, nothing, options);
+        }
     }
+    Py_XDECREF(version);
     Py_XDECREF(nothing);
     Py_XDECREF(options);
     Py_DECREF(method);
@@ -33,17 +38,30 @@ static bool is_of_jax(PyObject *source)
     return found;
 }
 
-bool gypy_tensor_take(struct gypy_tensor *tensor, PyObject *source)
+/* The capsule is versioned, and consumed. What is written to a copy would be lost: it counts as read-only. */
+static void take_versioned(struct gypy_tensor *tensor, PyObject *capsule)
+{
+    tensor->versioned = PyCapsule_GetPointer(capsule, "dltensor_versioned");
+    PyCapsule_SetName(capsule, "used_dltensor_versioned");
+    unsigned major = tensor->versioned->major;
+    if (major == DLPACK_MAJOR) {
+        tensor->tensor = &tensor->versioned->tensor;
+        tensor->readonly = tensor->versioned->flags & (DLPACK_READ_ONLY | DLPACK_IS_COPIED);
+        return;
+    }
+    gypy_tensor_release(tensor);
+    PyErr_Format(PyExc_BufferError, "__dlpack__ gave version %u of DLPack, and gyre knows version %d", major,
+                 DLPACK_MAJOR);
+}
+
+bool gypy_tensor_take(struct gypy_tensor *tensor, PyObject *source, PyObject *stream)
 {
     memset(tensor, 0, sizeof(*tensor));
-    PyObject *capsule = ask(source);
+    PyObject *capsule = ask(source, stream);
     if (!capsule)
         return false;
     if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
-        tensor->versioned = PyCapsule_GetPointer(capsule, "dltensor_versioned");
-        tensor->tensor = &tensor->versioned->tensor;
-        tensor->readonly = tensor->versioned->flags & DLPACK_READ_ONLY;
-        PyCapsule_SetName(capsule, "used_dltensor_versioned");
+        take_versioned(tensor, capsule);
     } else if (PyCapsule_IsValid(capsule, "dltensor")) {
         tensor->managed = PyCapsule_GetPointer(capsule, "dltensor");
         tensor->tensor = &tensor->managed->tensor;
@@ -52,8 +70,10 @@ bool gypy_tensor_take(struct gypy_tensor *tensor, PyObject *source)
         PyErr_SetString(PyExc_BufferError, "__dlpack__ gave no tensor");
     }
     Py_DECREF(capsule);
+    if (!tensor->tensor)
+        return false;
     tensor->readonly = tensor->readonly || is_of_jax(source);
-    return tensor->tensor != NULL;
+    return true;
 }
 
 void gypy_tensor_release(struct gypy_tensor *tensor)
@@ -139,24 +159,33 @@ static void forget(PyObject *capsule)
     free(tensor);
 }
 
-PyObject *gypy_tensor_describe(PyObject *module, PyObject *source)
+/* What the package wants to know of the tensor that the capsule holds; takes the capsule. */
+static PyObject *describe(const struct gypy_tensor *tensor, PyObject *capsule)
 {
-    (void)module;
-    struct gypy_tensor *tensor = calloc(1, sizeof(*tensor));
-    if (!tensor)
-        return PyErr_NoMemory();
-    PyObject *capsule = gypy_tensor_take(tensor, source) ? PyCapsule_New(tensor, HELD, forget) : NULL;
-    if (!capsule) {
-        if (tensor->tensor)
-            gypy_tensor_release(tensor);
-        free(tensor);
-        return NULL;
-    }
     size_t parts = 1;
     int dtype = gypy_tensor_dtype(tensor, &parts);
     const struct dlpack_tensor *it = tensor->tensor;
     unsigned long long address = (unsigned long long)(uintptr_t)it->data + it->offset;
-    return Py_BuildValue("(NKniiiiiii)", capsule, address, (Py_ssize_t)gypy_tensor_elements(tensor), dtype, (int)parts,
-                         it->bits, it->code, tensor->readonly, gypy_tensor_is_contiguous(tensor),
-                         gypy_tensor_is_on_host(tensor));
+    return Py_BuildValue("(NKniiiiiiii)", capsule, address, (Py_ssize_t)gypy_tensor_elements(tensor), dtype, (int)parts,
+                         it->bits, it->code, tensor->readonly, gypy_tensor_is_contiguous(tensor), (int)it->device,
+                         (int)it->device_number);
+}
+
+PyObject *gypy_tensor_describe(PyObject *module, PyObject *arguments)
+{
+    (void)module;
+    PyObject *source, *stream = Py_None;
+    if (!PyArg_ParseTuple(arguments, "O|O", &source, &stream))
+        return NULL;
+    struct gypy_tensor *tensor = calloc(1, sizeof(*tensor));
+    if (!tensor)
+        return PyErr_NoMemory();
+    bool taken = gypy_tensor_take(tensor, source, stream == Py_None ? NULL : stream);
+    PyObject *capsule = taken ? PyCapsule_New(tensor, HELD, forget) : NULL;
+    if (capsule)
+        return describe(tensor, capsule);
+    if (tensor->tensor)
+        gypy_tensor_release(tensor);
+    free(tensor);
+    return NULL;
 }

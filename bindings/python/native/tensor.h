@@ -12,8 +12,9 @@ struct gypy_tensor {
     bool readonly;
 };
 
-/* Borrows `source` by __dlpack__. False with an exception where it has none, or refuses. */
-bool gypy_tensor_take(struct gypy_tensor *tensor, PyObject *source);
+/* Borrows `source` by __dlpack__. stream: of CUDA, behind which the exporter puts its own work; NULL: none is named.
+ * False with an exception where it has none, or refuses. */
+bool gypy_tensor_take(struct gypy_tensor *tensor, PyObject *source, PyObject *stream);
 
 /* Gives it back. May be called again. */
 void gypy_tensor_release(struct gypy_tensor *tensor);
@@ -28,8 +29,9 @@ int gypy_tensor_dtype(const struct gypy_tensor *tensor, size_t *parts_p);
 /* True if the processor can access it. */
 bool gypy_tensor_is_on_host(const struct gypy_tensor *tensor);
 
-/* Of Python: tensor(source) gives (capsule, address, elements, dtype, parts, bits, code, readonly, contiguous, on
- * host), as the package's own path wants it. The tensor is held as long as the capsule. */
-PyObject *gypy_tensor_describe(PyObject *module, PyObject *source);
+/* Of Python: tensor(source, stream=None) gives (capsule, address, elements, dtype, parts, bits, code, readonly,
+ * contiguous, kind of the device, number of the device), as the package's own path wants it. The tensor is held as long
+ * as the capsule. */
+PyObject *gypy_tensor_describe(PyObject *module, PyObject *arguments);
 
 #endif

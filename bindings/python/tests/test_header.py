@@ -13,7 +13,8 @@ from gyre._library import Config, lib, prototypes
 from gyre._observe import STRUCTS
 from gyre._types import DTYPE_ALIASES, OP_ALIASES
 
-HEADER = (Path(__file__).parents[3] / "include/gyre/gyre.h").read_text()
+FOLDER = Path(__file__).parents[3] / "include/gyre"
+HEADER = (FOLDER / "gyre.h").read_text() + (FOLDER / "cuda.h").read_text()
 
 # What is not called, and why not.
 NOT_CALLED = {
@@ -48,7 +49,7 @@ class Header(unittest.TestCase):
 
     @staticmethod
     def kind_of(text: str) -> str:
-        if "*" in text or "_func" in text:
+        if "*" in text or "_func" in text or "gyre_stream" in text:
             return "pointer"
         if "double" in text:
             return "double"
@@ -109,6 +110,12 @@ class Header(unittest.TestCase):
                 self.assertEqual(find(name.encode(), ctypes.byref(number)), int(gyre.Status.INVALID_ARGUMENT))
         self.assertIs(dtype_of("bf16"), gyre.DType.BFLOAT16)
         self.assertIs(dtype_of("Char"), gyre.DType.INT8)
+
+    def test_devices(self) -> None:
+        declared = dict(re.findall(r"^#define GYRE_(CUDA_\w+) \((-\d)\)", HEADER, re.MULTILINE))
+        self.assertEqual(len(declared), 3)
+        for name, value in declared.items():
+            self.assertEqual(getattr(gyre, name), int(value))
 
     def test_an_exception_per_status(self) -> None:
         statuses = {int(row[0]) for row in rows("GYRE_STATUS_MAP")} - {0, 1}

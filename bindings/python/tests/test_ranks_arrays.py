@@ -118,10 +118,11 @@ class Arrays(RankTest):
                 raise AssertionError("asked for memory that cannot be reached")
 
             def __dlpack_device__(self) -> Tuple[int, int]:
-                return (2, 0)
+                return (kind, 0)
 
-        with self.assertRaisesRegex(gyre.Unsupported, "memory of a device .DLPack's kind 2"):
-            self.comm.all_reduce(OnDevice())
+        for kind, sentence in ((2, "memory of a GPU, and the communicator is not attached"), (10, "a device .DLPack's kind 10")):
+            with self.assertRaisesRegex(gyre.Unsupported, sentence):
+                self.comm.all_reduce(OnDevice())
 
     def test_what_lends_by_dlpack_alone(self) -> None:
         self.lent()
