@@ -27,7 +27,7 @@ static struct { /* of cuda.h; a CUdeviceptr is an address, a CUstream and a CUco
     int (*copy)(uint64_t to, uint64_t from, size_t bytes, void *stream);
 } cu;
 
-static void check(int status, gyre_comm *comm, const char *what)
+static void check(gyre_status status, gyre_comm *comm, const char *what)
 {
     if (status == GYRE_SUCCESS)
         return;
@@ -84,8 +84,9 @@ static void attach(gyre_comm *comm)
 /* True if each element is the sum over all ranks of rank + i mod 7, which is exact. */
 static int is_sum(const float *vector, int size)
 {
+    const int ranks = size * (size - 1) / 2;
     for (int i = 0; i < COUNT; i++)
-        if (vector[i] != (float)(size * (i % 7) + size * (size - 1) / 2))
+        if (vector[i] != (float)(size * (i % 7) + ranks))
             return 0;
     return 1;
 }

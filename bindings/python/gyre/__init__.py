@@ -11,7 +11,8 @@
 
 Buffers are NumPy arrays, array.array, bytearray, memoryview, memory of Communicator.mem_alloc: whatever has the buffer
 protocol. Nothing is copied, and counts and element types are those of the buffers. What an operation writes to may be
-looked at when it is complete. See README.md of this folder, and gyre/gyre.h for what each call guarantees.
+looked at when it is complete. Arrays in the memory of GPUs are taken after Communicator.cuda_attach, in the order of a
+stream if a call names one. See README.md of this folder, and gyre/gyre.h for what each call guarantees.
 """
 import ctypes
 from typing import Any, Callable, List, Optional, Sequence, Union

@@ -11,7 +11,7 @@ import numpy
 import gyre
 from gyre import _driver
 from gyre._compiled import compiled
-from tests.gpu import Array, Lender, Memory, Stream, enter
+from tests.gpu import Array, Lender, Memory, Stream, enter, leave
 from tests.ranks import FORMS, RankTest, world
 
 Make = Callable[[Any], Any]
@@ -519,6 +519,17 @@ class Mixed(GpuTest):
                 comm.all_reduce(x, stream=stream.handle)
         comm.close()
 
+    def test_the_device_of_the_current_context(self) -> None:
+        assert self.comm.cuda_device is not None
+        other = (self.comm.cuda_device + 1) % gyre.cuda_available()
+        for given in (None, gyre.CUDA_DEFAULT, gyre.CUDA_CURRENT):
+            comm = world().duplicate()
+            enter(other)
+            comm.cuda_attach(given)
+            leave()
+            self.assertEqual(comm.cuda_device, other)
+            comm.close()
+
     def test_arrays_of_another_device(self) -> None:
         """Of any device of this process."""
         devices = gyre.cuda_available()
@@ -526,7 +537,7 @@ class Mixed(GpuTest):
         enter((self.comm.cuda_device + 1) % devices)
         x = data(self.rank, 100)
         y = Array(x)
-        enter(self.comm.cuda_device)
+        leave()
         stream = Stream()
         self.comm.all_reduce(y)
         self.comm.all_reduce(y, stream=stream.handle)
