@@ -2,6 +2,8 @@
 
 The driver is the stand-in (tests/cuda): an access of the host to device memory faults, streams run late."""
 import gc
+import sys
+import types
 import unittest
 import weakref
 from typing import Any, Callable, Dict, List, Optional, Tuple
@@ -164,6 +166,24 @@ class WithoutStreams(GpuTest):
                 t = Lender(x, code=code)
                 self.same(self.comm.all_reduce(t), wanted)
 
+    def test_tensors_as_pytorch_lends_them(self) -> None:
+        """By DLPack, or, without the module, as bits; some types are always seen as bits. Its real ones: test_gpu."""
+        before: Any = sys.modules.get("torch")
+        modules: Dict[str, Any] = sys.modules
+        modules["torch"] = types.SimpleNamespace(uint8="|u1", int16="<i2")
+        try:
+            for name, kind, code, bits in (("bfloat16", "uint16", 4, 0x3F80), ("float8_e5m2", "uint8", 12, 0x3C), ("bool", "uint8", 6, 1)):
+                x = numpy.full(20, bits, kind)
+                y = Tensor(x, code=code)
+                y.dtype = f"torch.{name}"
+                self.assertIs(self.comm.all_reduce(y, op="max"), y)
+                self.same(y, self.comm.all_reduce(x, op="max", dtype=name))
+        finally:
+            if before is None:
+                del modules["torch"]
+            else:
+                modules["torch"] = before
+
     def test_an_array_that_is_still_being_written(self) -> None:
         """Version 3 names the stream; DLPack's exporter orders the one that it is given."""
         x = data(self.rank, 10_000)
@@ -272,6 +292,22 @@ class WithoutStreams(GpuTest):
         gc.collect()
         self.assertTrue(all(ref() is not None for ref in seen))
         gyre.wait_all(requests)
+
+
+class Tensor(Lender):
+    """As PyTorch's: its interface knows no bfloat16, and view(type) looks at the same memory."""
+
+    __module__ = "torch"
+    dtype = ""
+
+    @property
+    def __cuda_array_interface__(self) -> Dict[str, Any]:
+        raise KeyError(self.dtype)
+
+    def view(self, typestr: str) -> Array:
+        other = Array(self.like, typestr=typestr)
+        other.changes["data"] = (self.address, False)
+        return other
 
 
 class Incomplete:
