@@ -1,7 +1,7 @@
 """Arrays in the memory of a GPU: what they lend by DLPack or by __cuda_array_interface__.
 
-DLPack is asked first, as its exporter knows all element types and orders its own work before the caller's. An
-array that has only the other protocol, or refuses DLPack, is read by that. Both give what native.tensor gives.
+An array that has DLPack is asked by that, as its exporter knows all element types, and orders its own work before the
+caller's. The other protocol is for arrays without it. Both give what native.tensor gives.
 """
 from typing import Any, Dict, NamedTuple, Optional, Tuple
 
@@ -107,11 +107,8 @@ def _lend(what: str, source: Any, interface: Optional[Dict[str, Any]], gpu: Gpu)
         return _of_interface(what, source, interface, gpu)
     try:
         tensor = native.tensor(source, gpu.stream or _driver.LEGACY)
-    except Exception as refusal:
-        interface = _interface(what, source)
-        if interface is None:
-            raise InvalidArgument(f"{what}: the {type(source).__name__} lends no memory: {refusal}") from None
-        return _of_interface(what, source, interface, gpu)
+    except Exception as refusal:  # which the other protocol may not know: a conjugate view, another current device
+        raise InvalidArgument(f"{what}: the {type(source).__name__} lends no memory: {refusal}") from None
     if gpu.stream is None:
         _driver.wait(tensor[10], _driver.LEGACY)  # behind which the exporter has put its work
     return tensor
@@ -134,6 +131,8 @@ def _of_interface(what: str, source: Any, interface: Dict[str, Any], gpu: Gpu) -
         raise Unsupported(f"{what}: the {name} has version {version} of __cuda_array_interface__; gyre knows 2 and 3")
     if interface.get("mask") is not None:
         raise InvalidArgument(f"{what}: the {name} has a mask, which gyre does not look at: give an array without")
+    if any(callable(getattr(source, bit, None)) and getattr(source, bit)() for bit in ("is_conj", "is_neg")):
+        raise InvalidArgument(f"{what}: the {name} is a view that PyTorch negates when it is read: give .resolve_conj() of it")
     number, parts, bits, code = _type_of(what, source, typestr)
     elements = 1
     for length in shape:

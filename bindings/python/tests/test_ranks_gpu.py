@@ -264,6 +264,11 @@ class WithoutStreams(GpuTest):
             self.assertEqual(lender.deleted, len(lender.lent), "each capsule's deleter is called once")
         self.assertEqual(len(lenders[-1][2].lent), 0, "asked for memory that cannot be reached")
 
+    def test_a_refusal_is_final(self) -> None:
+        """The other protocol would lend memory that is not the array's elements."""
+        x = data(self.rank, 6, "complex64")
+        self.refused(gyre.InvalidArgument, "conjugate bit" if compiled else "PyTorch negates", Conjugated(x))
+
     @unittest.skipUnless(compiled, "DLPack needs the compiled module, which this run goes without")
     def test_deleters(self) -> None:
         """Called once: when the call has returned, or when the request is complete."""
@@ -308,6 +313,19 @@ class Tensor(Lender):
         other = Array(self.like, typestr=typestr)
         other.changes["data"] = (self.address, False)
         return other
+
+
+class Conjugated(Array):
+    """As PyTorch's x.conj(), whose memory is that of x."""
+
+    def is_conj(self) -> bool:
+        return True
+
+    def __dlpack_device__(self) -> Tuple[int, int]:
+        return (2, 0)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        raise BufferError("Can't export tensors with the conjugate bit set")
 
 
 class Incomplete:
