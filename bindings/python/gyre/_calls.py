@@ -48,6 +48,9 @@ class Ranks:
     """The GPU it is attached to; NONE; None: it is not attached."""
 
 
+_NO_GPU = Gpu(None, None)
+
+
 class Given:
     """What the caller says about all buffers of a call."""
 
@@ -57,7 +60,9 @@ class Given:
         if stream is not None and comm._device is None:
             raise InvalidArgument("the communicator is not attached to a GPU, so no stream orders its calls: call cuda_attach")
         self.dtype = dtype
-        self.gpu = Gpu(comm._device, None if stream is None else stream_of(stream))
+        self.gpu = _NO_GPU
+        if comm._device is not None:
+            self.gpu = Gpu(comm._device, None if stream is None else stream_of(stream))
 
 
 def op_number(comm: Ranks, op: AnyOp) -> int:
