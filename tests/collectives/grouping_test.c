@@ -20,7 +20,7 @@ static void expect(const char *setting, const int *world, int size, const int *g
     struct gy_group group;
     struct gy_grouping grouping;
     for (int r = 0; r < WORLD; r++)
-        members[r] = (struct gy_member){.host = r % 3, .place = (uint16_t)(r == 6 ? 2 : r == 4 || r == 7 ? 0 : 1)};
+        members[r] = (struct gy_member){.host = r % 3, .binding = (uint16_t)(r == 6 ? 2 : r == 4 || r == 7 ? 0 : 1)};
     cr_assert(gy_group_make(&group, world, size, WORLD));
     cr_assert(gy_grouping_make(&grouping, &all, &group, setting));
     for (int r = 0; r < size; r++) {
