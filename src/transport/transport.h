@@ -1,5 +1,5 @@
 /* What a transport is: a table of operations that gives *links* (ordered messages between two ranks). This file is the
- * contract; docs/design.md, "A transport", lists the steps of adding one, and tests/transport/plain.c is the smallest
+ * contract; docs/extending.md lists the steps of adding one, and tests/transport/plain.c is the smallest
  * that connects.
  *
  * A frame is a header and at most GY_FRAME_MAX bytes of payload. Links are FIFO per direction; only a GRANT may

@@ -21,7 +21,8 @@ LONGEST, MOST_LINES = 160, 110  # of docs/evidence.md: characters of a line, lin
 KIB = 1024
 # Bytes of all files that a pattern matches together, at most. Manual pages do not count.
 LIMITS = {
-    "README.md": 9 * KIB, "docs/design.md": 30 * KIB, "docs/evidence.md": 16 * KIB, "docs/wire.md": 15 * KIB,
+    "README.md": 9 * KIB, "docs/design.md": 30 * KIB, "docs/extending.md": 8 * KIB, "docs/evidence.md": 16 * KIB,
+    "docs/wire.md": 15 * KIB,
     "docs/security.md": 15 * KIB, "docs/tuning.md": 15 * KIB, "docs/training.md": 15 * KIB, "docs/deploy.md": 15 * KIB,
     "docs/measured/*": 40 * KIB, "docs/**/*.md": 180 * KIB, "perf/results/**/*": 3 * KIB * KIB,
 }
