@@ -86,11 +86,13 @@ template <typename work> GY_DEVICE typename work::bits gy_reduce_element(const g
     using reduction = typename work::reduction;
     if constexpr (work::tree) {
         gy_tree<work> tree = {};
+        GY_ROLLED
         for (int s = 0; s < n; s++)
             tree.add(work::load(gy_load_any<bits>(o.src[s] + at), o.scalar[s]), s);
         return reduction::store(tree.root(n));
     } else {
         auto v = work::load(gy_load_any<bits>(o.src[0] + at), o.scalar[0]);
+        GY_ROLLED
         for (int s = 1; s < n; s++)
             v = reduction::combine(v, work::load(gy_load_any<bits>(o.src[s] + at), o.scalar[s]));
         return reduction::store(v);
@@ -110,6 +112,7 @@ template <typename work> GY_DEVICE void gy_do_element(const gy_operands &o, cons
     else
         sum = work::begin(gy_load_any<bits>(o.src[0] + at), o.scalar[0]);
     sum = work::end(sum, p.divisor);
+    GY_ROLLED
     for (int d = 0; d < p.ndst; d++)
         gy_store_any<bits>(o.dst[d] + at, sum);
 }
@@ -161,24 +164,72 @@ GY_DEVICE typename work::bits gy_reduce_lane(const gy_vector (&in)[most], const 
     return reduction::store(v[0]);
 }
 
-/* `deep` vectors of each source, `apart` bytes from one another, so that enough loads are under way. */
-template <typename work, int most, int deep>
-GY_DEVICE void gy_do_vectors(const gy_operands &o, const gy_piece &p, size_t at, size_t apart)
+/* The first word of n <= most sources, which is used up where elements are bytes. Bytes go one by one, since
+ * conversions of float8 would else take all registers. */
+template <typename work, int most>
+GY_DEVICE uint32_t gy_reduce_word(gy_vector (&in)[most], const gy_operands &o, const gy_piece &p)
 {
     using bits = typename work::bits;
-    constexpr int lanes = 16 / (int)sizeof(bits);
-    gy_vector in[deep][most];
+    constexpr int size = (int)sizeof(bits), lanes = size == 1 ? 1 : 4 / size, rounds = size == 1 ? 4 : 1;
+    uint32_t word = 0;
+    GY_ROLLED
+    for (int round = 0; round < rounds; round++) {
+        gy_vector reduced = {};
+        GY_UNROLL
+        for (int lane = 0; lane < lanes; lane++)
+            gy_set_lane<bits>(reduced, lane, work::end(gy_reduce_lane<work, most>(in, o, p.nsrc, lane), p.divisor));
+        if (rounds == 1)
+            return reduced.word[0];
+        word = word >> 8 | reduced.word[0] << 24;
+        GY_UNROLL
+        for (int s = 0; s < most; s++)
+            in[s].word[0] >>= 8;
+    }
+    return word;
+}
+
+/* A whole vector of n <= most sources, which are used up. Elements of less than a word go through a loop over words, so
+ * that the code stays small: words move up, since registers cannot be indexed. */
+template <typename work, int most>
+GY_DEVICE gy_vector gy_reduce_vector(gy_vector (&in)[most], const gy_operands &o, const gy_piece &p)
+{
+    using bits = typename work::bits;
+    gy_vector out = {};
+    if constexpr (sizeof(bits) >= 4) {
+        constexpr int lanes = 16 / (int)sizeof(bits);
+        GY_UNROLL
+        for (int lane = 0; lane < lanes; lane++)
+            gy_set_lane<bits>(out, lane, work::end(gy_reduce_lane<work, most>(in, o, p.nsrc, lane), p.divisor));
+    } else {
+        GY_ROLLED
+        for (int k = 0; k < 4; k++) {
+            out = {{out.word[1], out.word[2], out.word[3], gy_reduce_word<work, most>(in, o, p)}};
+            GY_UNROLL
+            for (int s = 0; s < most; s++)
+                in[s] = {{in[s].word[1], in[s].word[2], in[s].word[3], 0}};
+        }
+    }
+    return out;
+}
+
+/* Up to `deep` vectors of each source, `apart` bytes from one another, so that enough loads are under way: the first
+ * `n` of them. */
+template <typename work, int most, int deep>
+GY_DEVICE void gy_do_vectors(const gy_operands &o, const gy_piece &p, size_t at, size_t apart, size_t n)
+{
+    gy_vector in[deep][most] = {};
     GY_UNROLL
     for (int k = 0; k < deep; k++)
         GY_UNROLL
     for (int s = 0; s < most; s++)
-        in[k][s] = gy_load<gy_vector>(o.src[s < p.nsrc ? s : 0] + at + (size_t)k * apart);
+        if ((size_t)k < n)
+            in[k][s] = gy_load<gy_vector>(o.src[s < p.nsrc ? s : 0] + at + (size_t)k * apart);
     GY_UNROLL
     for (int k = 0; k < deep; k++) {
-        gy_vector out;
-        GY_UNROLL
-        for (int lane = 0; lane < lanes; lane++)
-            gy_set_lane<bits>(out, lane, work::end(gy_reduce_lane<work, most>(in[k], o, p.nsrc, lane), p.divisor));
+        if ((size_t)k >= n)
+            break;
+        gy_vector out = gy_reduce_vector<work, most>(in[k], o, p);
+        GY_ROLLED
         for (int d = 0; d < p.ndst; d++)
             gy_store<gy_vector>(o.dst[d] + at + (size_t)k * apart, out);
     }
@@ -188,14 +239,10 @@ GY_DEVICE void gy_do_vectors(const gy_operands &o, const gy_piece &p, size_t at,
 template <typename work, int most, int deep>
 GY_DEVICE void gy_do_tiles(const gy_operands &o, const gy_piece &p, size_t start, size_t vectors, unsigned block)
 {
-    const size_t threads = gy_threads(), tile = threads * deep, step = tile * gy_blocks();
-    size_t v = tile * block + gy_thread(), whole = vectors / tile * tile;
-    for (; v < whole; v += step)
-        gy_do_vectors<work, most, deep>(o, p, start + 16 * v, 16 * threads);
-    /* The last tile is the only one that is not whole; v is in it if it is this block's. */
-    if (v < whole + threads)
-        for (int k = 0; k < deep && v < vectors; k++, v += threads)
-            gy_do_vectors<work, most, 1>(o, p, start + 16 * v, 0);
+    const size_t threads = gy_threads(), tile = threads * deep;
+    GY_ROLLED
+    for (size_t v = tile * block + gy_thread(); v < vectors; v += tile * gy_blocks())
+        gy_do_vectors<work, most, deep>(o, p, start + 16 * v, 16 * threads, (vectors - v + threads - 1) / threads);
 }
 
 /* ---- Pieces ------------------------------------------------------------------------------------------------------ */
@@ -208,6 +255,7 @@ template <typename work> GY_DEVICE bool gy_fetch_operands(gy_operands &o, const 
     bool is_far = p.nsrc > GY_NEAR || p.ndst > GY_NEAR, disagree = false;
     uintptr_t one = (uintptr_t)(is_far ? gy_load<char *>(p.far_dst) : p.dst[0]);
     gy_sync();
+    GY_ROLLED
     for (unsigned t = gy_thread(); t < GY_GROUP_MOST; t += gy_threads()) {
         if (t < p.nsrc) {
             o.src[t] = is_far ? gy_load<const char *>(p.far_src + t) : (const char *)p.src[t];
@@ -246,6 +294,7 @@ template <typename work> GY_DEVICE size_t gy_do_piece(gy_operands &o, const gy_p
         gy_do_tiles<work, 8, 1>(o, p, start, middle, block);
     /* What is left counts from 0: the head, then the tail. */
     const size_t done = middle * 16 / size;
+    GY_ROLLED
     for (size_t i = (size_t)block * gy_threads() + gy_thread(); i < count - done;
          i += (size_t)gy_blocks() * gy_threads())
         gy_do_element<work>(o, p, p.first + (i < head ? i : i + done));
@@ -256,6 +305,7 @@ template <typename work> GY_DEVICE void gy_do_pieces(const gy_piece *piece, unsi
 {
     GY_SHARED(gy_operands, operands);
     size_t tiles = 0;
+    GY_ROLLED
     for (unsigned k = 0; k < pieces; k++)
         tiles = gy_do_piece<work>(operands, piece[k], tiles);
 }

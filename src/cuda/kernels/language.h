@@ -27,9 +27,10 @@ enum { GY_SPINS = 64 }; /* between two looks at the abort word, which lies in ho
 #define GY_DEVICE static __device__ __forceinline__
 #define GY_DEVICE_MEMBER __device__ __forceinline__
 #define GY_KERNEL(name, arguments) \
-    extern "C" __global__ void __launch_bounds__(GY_BLOCK_THREADS) name(const __grid_constant__ arguments a)
+    extern "C" __global__ void __launch_bounds__(GY_BLOCK_THREADS, 1) name(const __grid_constant__ arguments a)
 #define GY_SHARED(type, name) __shared__ type name
 #define GY_UNROLL _Pragma("unroll")
+#define GY_ROLLED _Pragma("unroll 1")
 
 GY_DEVICE unsigned gy_thread()
 {
@@ -140,6 +141,7 @@ template <typename bits> GY_DEVICE bits gy_load_any(const void *p)
     if ((uintptr_t)p % sizeof(bits) == 0)
         return gy_load<bits>(p);
     uint64_t value = 0;
+    GY_ROLLED
     for (unsigned k = 0; k < sizeof(bits); k++)
         value |= (uint64_t)gy_load<uint8_t>((const char *)p + k) << (8 * k);
     return (bits)value;
@@ -150,6 +152,7 @@ template <typename bits> GY_DEVICE void gy_store_any(void *p, bits value)
         gy_store<bits>(p, value);
         return;
     }
+    GY_ROLLED
     for (unsigned k = 0; k < sizeof(bits); k++)
         gy_store<uint8_t>((char *)p + k, (uint8_t)((uint64_t)value >> (8 * k)));
 }

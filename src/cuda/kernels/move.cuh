@@ -81,11 +81,13 @@ GY_DEVICE void gy_do_moves(const gy_one_move *move, unsigned moves)
         tiles = gy_do_move(move[k], tiles);
 }
 
+#if !defined(GY_REDUCTIONS_ONLY)
 GY_KERNEL(gy_move, gy_moves)
 {
     if (gy_aborted(a.abort))
         return;
     gy_do_moves(a.move, a.moves);
 }
+#endif
 
 #endif

@@ -24,6 +24,7 @@ template <typename work> GY_DEVICE uint64_t gy_line_input(const gy_one_shot &a, 
     using bits = typename work::bits;
     constexpr size_t lanes = 8 / sizeof(bits);
     uint64_t data = 0;
+    GY_ROLLED
     for (size_t k = 0; k < lanes && i * lanes + k < a.count; k++) {
         bits b = gy_load_any<bits>((const char *)a.in + (i * lanes + k) * sizeof(bits));
         data |= (uint64_t)work::begin(b, scalar) << (8 * sizeof(bits) * k);
@@ -35,6 +36,7 @@ template <typename work> GY_DEVICE uint64_t gy_line_input(const gy_one_shot &a, 
 GY_DEVICE bool gy_line_wait(const gy_one_shot &a, const gy_line *p, uint32_t step, uint64_t *data_p)
 {
     gy_line l = gy_line_load(p);
+    GY_ROLLED
     for (unsigned n = 0; l.flag1 != step || l.flag2 != step; n++) {
         if (n % GY_SPINS == GY_SPINS - 1 && gy_aborted(a.meeting.abort))
             return false;
@@ -81,7 +83,7 @@ GY_DEVICE bool gy_line_reduce(const gy_one_shot &a, const gy_line *half, uint32_
     for (int r = 0; r < GY_NEAR; r++)
         if (r < a.meeting.ranks && !gy_line_wait(a, &half[(size_t)r * a.capacity + i], step, &data[r]))
             return false;
-    GY_UNROLL
+    GY_ROLLED
     for (int k = 0; k < lanes; k++)
         if (i * lanes + (size_t)k < a.count)
             gy_store_any<bits>((char *)a.out + (i * lanes + (size_t)k) * sizeof(bits),
@@ -92,6 +94,7 @@ GY_DEVICE bool gy_line_reduce(const gy_one_shot &a, const gy_line *half, uint32_
 template <typename work> GY_DEVICE void gy_one_shot_send(const gy_one_shot &a, size_t half, uint32_t step, size_t lines)
 {
     const uint64_t scalar = work::op == GYRE_PREMUL_SUM ? gy_load_any<typename work::bits>(a.scalar) : 0;
+    GY_ROLLED
     for (size_t i = (size_t)gy_block() * gy_threads() + gy_thread(); i < lines;
          i += (size_t)gy_blocks() * gy_threads()) {
         uint64_t data = gy_line_input<work>(a, scalar, i);
@@ -115,6 +118,7 @@ template <typename work> GY_DEVICE void gy_one_shot_run(const gy_one_shot &a)
     for (int r = 1; r < GY_NEAR; r++)
         inbox = r == a.meeting.rank ? a.inbox[r] : inbox;
     const size_t first = (size_t)gy_block() * gy_threads() + gy_thread(), apart = (size_t)gy_blocks() * gy_threads();
+    GY_ROLLED
     for (size_t i = first; i < lines && !aborted; i += apart)
         aborted = !gy_line_reduce<work>(a, inbox + half, step, i);
     if (!gy_sync_or(aborted))

@@ -39,21 +39,28 @@
     GY_KERNELS_BOTH(REDUCTION, kind, type, TYPE, average, AVERAGE) \
     GY_KERNELS_BOTH(REDUCTION, kind, type, TYPE, premul_sum, PREMUL_SUM)
 
-/* The reductions of a kind: REDUCTION(name, kind, type, operation, tree) */
-#define GY_KERNELS_OF(REDUCTION, kind)                          \
-    GY_KERNELS_SIGNED(REDUCTION, kind, int8, INT8)              \
-    GY_KERNELS_UNSIGNED(REDUCTION, kind, uint8, UINT8)          \
-    GY_KERNELS_SIGNED(REDUCTION, kind, int32, INT32)            \
-    GY_KERNELS_UNSIGNED(REDUCTION, kind, uint32, UINT32)        \
-    GY_KERNELS_SIGNED(REDUCTION, kind, int64, INT64)            \
-    GY_KERNELS_UNSIGNED(REDUCTION, kind, uint64, UINT64)        \
-    GY_KERNELS_FLOAT(REDUCTION, kind, float16, FLOAT16)         \
-    GY_KERNELS_FLOAT(REDUCTION, kind, bfloat16, BFLOAT16)       \
-    GY_KERNELS_FLOAT(REDUCTION, kind, float32, FLOAT32)         \
-    GY_KERNELS_FLOAT(REDUCTION, kind, float64, FLOAT64)         \
-    GY_KERNELS_FLOAT(REDUCTION, kind, float8_e4m3, FLOAT8_E4M3) \
-    GY_KERNELS_FLOAT(REDUCTION, kind, float8_e5m2, FLOAT8_E5M2) \
-    GY_KERNELS_BITS(REDUCTION, kind, boolean, BOOL)
+/* The reductions of a kind and a type: REDUCTION(name, kind, type, operation, tree) */
+#define GY_KERNELS_OF_int8(REDUCTION, kind) GY_KERNELS_SIGNED(REDUCTION, kind, int8, INT8)
+#define GY_KERNELS_OF_uint8(REDUCTION, kind) GY_KERNELS_UNSIGNED(REDUCTION, kind, uint8, UINT8)
+#define GY_KERNELS_OF_int32(REDUCTION, kind) GY_KERNELS_SIGNED(REDUCTION, kind, int32, INT32)
+#define GY_KERNELS_OF_uint32(REDUCTION, kind) GY_KERNELS_UNSIGNED(REDUCTION, kind, uint32, UINT32)
+#define GY_KERNELS_OF_int64(REDUCTION, kind) GY_KERNELS_SIGNED(REDUCTION, kind, int64, INT64)
+#define GY_KERNELS_OF_uint64(REDUCTION, kind) GY_KERNELS_UNSIGNED(REDUCTION, kind, uint64, UINT64)
+#define GY_KERNELS_OF_float16(REDUCTION, kind) GY_KERNELS_FLOAT(REDUCTION, kind, float16, FLOAT16)
+#define GY_KERNELS_OF_bfloat16(REDUCTION, kind) GY_KERNELS_FLOAT(REDUCTION, kind, bfloat16, BFLOAT16)
+#define GY_KERNELS_OF_float32(REDUCTION, kind) GY_KERNELS_FLOAT(REDUCTION, kind, float32, FLOAT32)
+#define GY_KERNELS_OF_float64(REDUCTION, kind) GY_KERNELS_FLOAT(REDUCTION, kind, float64, FLOAT64)
+#define GY_KERNELS_OF_float8_e4m3(REDUCTION, kind) GY_KERNELS_FLOAT(REDUCTION, kind, float8_e4m3, FLOAT8_E4M3)
+#define GY_KERNELS_OF_float8_e5m2(REDUCTION, kind) GY_KERNELS_FLOAT(REDUCTION, kind, float8_e5m2, FLOAT8_E5M2)
+#define GY_KERNELS_OF_boolean(REDUCTION, kind) GY_KERNELS_BITS(REDUCTION, kind, boolean, BOOL)
+
+#define GY_KERNELS_OF(REDUCTION, kind)                                                                            \
+    GY_KERNELS_OF_int8(REDUCTION, kind) GY_KERNELS_OF_uint8(REDUCTION, kind) GY_KERNELS_OF_int32(REDUCTION, kind) \
+        GY_KERNELS_OF_uint32(REDUCTION, kind) GY_KERNELS_OF_int64(REDUCTION, kind)                                \
+            GY_KERNELS_OF_uint64(REDUCTION, kind) GY_KERNELS_OF_float16(REDUCTION, kind)                          \
+                GY_KERNELS_OF_bfloat16(REDUCTION, kind) GY_KERNELS_OF_float32(REDUCTION, kind)                    \
+                    GY_KERNELS_OF_float64(REDUCTION, kind) GY_KERNELS_OF_float8_e4m3(REDUCTION, kind)             \
+                        GY_KERNELS_OF_float8_e5m2(REDUCTION, kind) GY_KERNELS_OF_boolean(REDUCTION, kind)
 
 /* MOVE(name, kind, arguments): defined in move.cuh and two_shot.cuh. */
 #define GY_KERNELS_THAT_MOVE(MOVE) \

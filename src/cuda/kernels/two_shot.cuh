@@ -72,6 +72,7 @@ template <typename work> GY_DEVICE void gy_two_shot_run(const gy_two_shot &a)
     gy_step_over(a.meeting, step);
 }
 
+#if !defined(GY_REDUCTIONS_ONLY)
 GY_KERNEL(gy_two_shot_move, gy_two_shot_moves)
 {
     const uint32_t step = gy_this_step(a.meeting);
@@ -82,5 +83,6 @@ GY_KERNEL(gy_two_shot_move, gy_two_shot_moves)
         return;
     gy_step_over(a.meeting, step);
 }
+#endif
 
 #endif

@@ -17,6 +17,7 @@
     static inline void name##_on(const arguments &a)
 #define GY_SHARED(type, name) type &name = *(type *)emu_shared(__FILE__, __LINE__, sizeof(type))
 #define GY_UNROLL
+#define GY_ROLLED
 
 GY_DEVICE unsigned gy_thread()
 {
