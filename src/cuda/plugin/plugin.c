@@ -1,0 +1,13 @@
+/* The plug-in libgyre-cuda.so.N: the image of all kernels, and its description (cuda/kernels/plugin.h). It has data only.
+ * GY_IMAGE is the file of the image, GY_IMAGE_BYTES is in the header that is made with it. */
+#include "cuda/kernels/plugin.h"
+#include "image_bytes.h"
+
+__asm__(".pushsection .rodata.gy_image, \"a\"\n"
+        ".balign 4096\n"
+        "gy_image_begin: .incbin \"" GY_IMAGE "\"\n"
+        ".popsection\n");
+extern const char gy_image_begin[] __attribute__((visibility("hidden")));
+
+const struct gy_cuda_kernels gy_cuda_kernels = {GY_KERNELS_MAGIC, GY_KERNELS_VERSION, GY_KERNELS_LAYOUT, gy_image_begin,
+                                                GY_IMAGE_BYTES};
