@@ -6,6 +6,7 @@
 #include "core/config.h"
 #include "core/topology.h"
 #include "cuda/device.h"
+#include "cuda/image.h"
 #include "transport/registry/registry.h"
 
 #ifdef __clang__
@@ -31,9 +32,11 @@ void gyre_info(gyre_print_func print, void *user)
                  there ? "built in" : "unavailable: ", why);
         print(user, line);
     }
-    if (gy_config_read(&config, &error) == GYRE_SUCCESS)
+    bool is_read = gy_config_read(&config, &error) == GYRE_SUCCESS;
+    if (is_read)
         gy_transports_describe(&config, print, user);
     gy_devices_describe(print, user);
+    gy_image_describe(is_read ? config.cuda_kernels : "", print, user);
 }
 
 void gyre_config_describe(gyre_print_func print, void *user)

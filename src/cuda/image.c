@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
+#include "core/log.h"
 #include "core/mem.h"
 #include "cuda/kernels/plugin.h"
 
@@ -26,6 +27,7 @@ struct gy_image {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the list, of users and of look-ups */
 static struct gy_image *images;
+static const char switched_off[] = "no GPU kernels: GYRE_CUDA_KERNELS=off";
 
 /* The folder of this library with '/' at its end. Returns the length, 0 if it is not known. */
 static size_t own_folder(char *folder_p, size_t bytes)
@@ -120,6 +122,28 @@ static struct gy_image *find(const struct gy_device *device, const char *setting
     return NULL;
 }
 
+void gy_image_describe(const char *setting, gyre_print_func print, void *user)
+{
+    char why[PATH_BYTES + 200] = "no GPU kernels: out of memory", line[2 * PATH_BYTES];
+    const struct gy_cuda_kernels *kernels = NULL;
+    struct gy_image *image = strcmp(setting, "off") == 0 ? NULL : gy_alloc_zero(1, sizeof(*image));
+
+    if (image) {
+        snprintf(image->setting, sizeof(image->setting), "%s", setting);
+        if (open_plugin(image, why, sizeof(why)))
+            kernels = find_kernels(image, why, sizeof(why));
+    }
+    if (kernels)
+        snprintf(line, sizeof(line), "GPU kernels: %s, version %d, %d kernels, %zu KiB", image->file,
+                 (int)kernels->version, GY_KERNEL_COUNT, (size_t)kernels->bytes >> 10);
+    else
+        snprintf(line, sizeof(line), "%s", strcmp(setting, "off") == 0 ? switched_off : why);
+    print(user, line);
+    if (image && image->plugin)
+        dlclose(image->plugin);
+    gy_free(image);
+}
+
 static struct gy_image *make(const struct gy_device *device, const char *setting, char *why, size_t why_bytes)
 {
     struct gy_image *image = gy_alloc_zero(1, sizeof(*image));
@@ -136,6 +160,7 @@ static struct gy_image *make(const struct gy_device *device, const char *setting
         goto close_plugin;
     image->next = images;
     images = image;
+    gy_log(GY_LOG_INFO, "GPU %d: kernels of %s, version %d", device->number, image->file, GY_KERNELS_VERSION);
     return image;
 close_plugin:
     dlclose(image->plugin);
@@ -147,7 +172,7 @@ free_image:
 struct gy_image *gy_image_get(const struct gy_device *device, const char *setting, char *why, size_t why_bytes)
 {
     if (strcmp(setting, "off") == 0) {
-        snprintf(why, why_bytes, "no GPU kernels: GYRE_CUDA_KERNELS=off");
+        snprintf(why, why_bytes, "%s", switched_off);
         return NULL;
     }
     pthread_mutex_lock(&lock);

@@ -20,6 +20,8 @@ void gy_image_put(struct gy_image *image);
  * which may wait for the device; later calls only read a word. NULL with a sentence in `why`; −1 is no kernel.
  * Thread-safe. */
 gy_cu_function gy_image_function(struct gy_image *image, int kernel, char *why, size_t why_bytes);
+/* Prints a line: which plug-in the setting finds, or why none. It is given to no driver. */
+void gy_image_describe(const char *setting, gyre_print_func print, void *user);
 /* The name of the plug-in's file, as it was opened. */
 const char *gy_image_file(const struct gy_image *image);
 

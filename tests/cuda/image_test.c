@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 #include <pthread.h>
+#include <stdio.h>
 
 #include "support/gpu/gpu.h"
 
@@ -59,6 +60,28 @@ Test(image, is_one_for_a_device_until_its_last_user_is_gone)
     gy_image_put(two);
     gy_image_put(NULL);
     cr_assert_eq(gy_gpu_libraries(), 0);
+}
+
+static void keep_line(void *line, const char *text)
+{
+    snprintf(line, 1024, "%s", text);
+}
+
+static void is_described(const char *setting, const char *wanted)
+{
+    char line[1024] = "";
+
+    gy_image_describe(setting, keep_line, line);
+    cr_assert(strstr(line, wanted), "%s: %s", setting, line);
+}
+
+Test(found, and_described)
+{
+    is_described(RIGHT, "GPU kernels: " RIGHT ", version 1, ");
+    is_described("off", "no GPU kernels: GYRE_CUDA_KERNELS=off");
+    is_described(PLUGINS "absent.so", "absent.so");
+    is_described(PLUGINS "other_version.so", "another version");
+    is_described(PLUGINS "no_image.so", "built without any");
 }
 
 static gy_cu_result run_nothing(int device, const unsigned grid[3], const unsigned block[3], unsigned shared,
