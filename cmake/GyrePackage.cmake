@@ -1,5 +1,6 @@
-# `cpack -G DEB`: the packages libgyre1, libgyre-nn1, libgyre-dev and gyre-tools, and gyre-mpi-openmpi and
-# gyre-mpi-mpich where those MPI libraries are. Build them with the preset "package", for /usr; scripts/package does,
+# `cpack -G DEB`: the packages libgyre1, libgyre-nn1, libgyre-dev and gyre-tools, gyre-mpi-openmpi and gyre-mpi-mpich
+# where those MPI libraries are, and libgyre-cuda1 where nvcc is. Build them with the preset "package", for /usr;
+# scripts/package does,
 # and tests/install/package_test.sh installs them aside and uses them.
 #
 # Libraries are named by SONAME, as Debian wants it, so that two interfaces can be installed side by side: libgyre1
@@ -15,6 +16,11 @@ foreach(library openmpi mpich)
   endif()
 endforeach()
 list(APPEND gyre_packages ${gyre_mpi_packages})
+set(gyre_cuda_package "")
+if(TARGET gyre_cuda)
+  set(gyre_cuda_package libgyre-cuda${GYRE_SOVERSION})
+endif()
+list(APPEND gyre_packages ${gyre_cuda_package})
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME gyre)
@@ -66,7 +72,12 @@ foreach(package ${gyre_mpi_packages}) # libgyre is linked in
     "its collective calls. This package holds the one for the MPI library of its"
     "name.")
 endforeach()
-foreach(runtime ${gyre_runtime} ${gyre_nn_runtime} ${gyre_mpi_packages})
+if(gyre_cuda_package)
+  gyre_package(${gyre_cuda_package} libs "${gyre_runtime} (${version})" "collective communication, kernels for NVIDIA GPUs"
+    "Machine code for GPUs, as data; libgyre opens it at run time where there is an"
+    "NVIDIA driver. No library of CUDA is needed.")
+endif()
+foreach(runtime ${gyre_runtime} ${gyre_nn_runtime} ${gyre_mpi_packages} ${gyre_cuda_package})
   string(TOUPPER ${runtime} upper)
   # A new library must be known to the loader before a program is started with it.
   set(CPACK_DEBIAN_${upper}_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/debian/triggers)

@@ -33,6 +33,7 @@ names=("libgyre$abi" "libgyre-nn$abi" libgyre-dev gyre-tools)
 for library in openmpi mpich; do
     [ -z "$(package "gyre-mpi-$library")" ] || names+=("gyre-mpi-$library")
 done
+[ -z "$(package "libgyre-cuda$abi")" ] || names+=("libgyre-cuda$abi")
 files=()
 for name in "${names[@]}"; do
     file=$(package "$name") || true
@@ -83,6 +84,9 @@ for library in openmpi mpich; do
     ! objdump -p "$folder/libgyre-mpi-$library.so" | grep -q 'NEEDED *libgyre' || fail "gyre-mpi-$library needs libgyre, which it holds"
     [[ $(depends "gyre-mpi-$library") == *"lib$library"* ]] || fail "gyre-mpi-$library does not depend on its MPI library"
 done
+if [[ " ${names[*]} " == *" libgyre-cuda$abi "* ]]; then
+    "$root/usr/bin/gyre-info" | grep -q "^GPU kernels: .*/libgyre-cuda.so.$abi, version" || fail "gyre-info does not find the packaged GPU kernels"
+fi
 for page in man1/gyre-run.1 man3/gyre_all_reduce.3 man3/gyre_nn_train.3 man7/gyre-environment.7; do
     gzip -t "$root/usr/share/man/$page.gz" || fail "there is no manual page $page"
 done
