@@ -59,16 +59,14 @@ void gy_call_group_end_deferred(const struct gyre_comm *comm)
         last = &job->next;
     }
     group.last = at;
-    if (ended)
-        gy_stream_calls_end(ended);
+    gy_stream_calls_drop(ended);
 }
 
-static void end_stream_calls(void)
+static gyre_status end_stream_calls(void)
 {
     struct gy_stream_job *jobs = group.first;
     group.first = NULL;
-    if (jobs)
-        gy_stream_calls_end(jobs);
+    return gy_stream_calls_end(jobs);
 }
 
 gyre_status gyre_group_begin(void)
@@ -85,10 +83,10 @@ gyre_status gyre_group_end(void)
     if (--group.depth > 0)
         return GYRE_SUCCESS;
     atomic_fetch_sub_explicit(&gy_call_groups, 1, memory_order_relaxed);
-    end_stream_calls();
+    gyre_status ordered = end_stream_calls();
     gyre_status status = gyre_wait_all(group.requests, group.count);
     gy_free(group.requests);
     group.requests = NULL;
     group.count = group.room = 0;
-    return status;
+    return status == GYRE_SUCCESS ? ordered : status;
 }

@@ -81,10 +81,9 @@ static gyre_status start_on(gyre_comm *comm, const struct gy_call *call, gyre_st
     gyre_status status = gy_stream_call_begin(comm, call, stream, &job);
     if (status != GYRE_SUCCESS)
         return status;
-    if (gy_call_group_open())
-        gy_call_group_defer(job);
-    else
-        gy_stream_calls_end(job);
+    if (!gy_call_group_open())
+        return gy_stream_calls_end(job);
+    gy_call_group_defer(job);
     return GYRE_SUCCESS;
 }
 

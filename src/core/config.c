@@ -131,6 +131,8 @@ static const struct gy_setting settings[] = {
     {"GYRE_CUDA_KERNELS", &gy_setting_text, FIELD(cuda_kernels), 0, 0, "", "path",
      "the file of the GPU kernels; off: none, device memory is staged; empty: libgyre-cuda.so beside libgyre.so",
      "shorter than 1024 characters", PLAIN},
+    {"GYRE_CUDA_BLOCKS", &gy_setting_int, FIELD(cuda_blocks), 0, 4096, "0", "number",
+     "blocks of a kernel of gyre's, at most; 0: one for each multiprocessor of the GPU", "0 to 4096", PLAIN},
     {"GYRE_RDMA_DEVICES", &gy_setting_text, FIELD(rdma_devices), 0, 0, "", "names",
      "RDMA devices to use, DEVICE or DEVICE:PORT between commas; empty: the nearest, as gyre-info shows",
      "names between commas, such as mlx5_0,mlx5_1:2", PLAIN},

@@ -42,6 +42,7 @@ struct gy_config {
     bool progress_thread;    /* GYRE_PROGRESS_THREAD  a thread drives while no caller does */
     char library[1024]; /* GYRE_LIBRARY        read by bindings, known here so that no tool takes it for a mistake */
     char cuda_kernels[1024]; /* GYRE_CUDA_KERNELS  file of GPU kernels or off */
+    int cuda_blocks;         /* GYRE_CUDA_BLOCKS   of a kernel, 0 = as many as multiprocessors */
     char rdma_devices[128];  /* GYRE_RDMA_DEVICES   comma list of device or device:port, "" = by nearness */
     int rdma_gid_index;      /* GYRE_RDMA_GID_INDEX, -1 = the first of RoCE v2 over a routable address */
     int rdma_service_level;  /* GYRE_RDMA_SERVICE_LEVEL */

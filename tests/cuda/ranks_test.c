@@ -2,7 +2,10 @@
  * Calls of all kinds, blocking, as requests, as persistent requests and ordered on streams, alone and in groups, on
  * operands in memory of devices, in pinned and in plain memory, are compared bit for bit with the reference.
  *
- *   ranks_test ROUNDS [MIXED]    MIXED: odd ranks are attached to no device */
+ *   ranks_test ROUNDS [mixed]     mixed: odd ranks are attached to no device
+ *   ranks_test ROUNDS threads N   N ranks are threads of this process */
+#include <pthread.h>
+
 #include "cuda/driver.h"
 #include "support/rank.h"
 #include "system/trial.h"
@@ -10,11 +13,11 @@
 enum { MOST_DEVICES = 8, STREAMS = 2, GROUP = 5 };
 
 static const struct gy_driver *cu;
-static gyre_comm *comm;
-static int rank, size, devices, own_device;
-static gy_cu_context contexts[MOST_DEVICES];
-static gy_cu_stream streams[STREAMS]; /* of the own device */
-static uint64_t common = 11, own;
+static _Thread_local gyre_comm *comm;
+static _Thread_local int rank, size, devices, own_device;
+static _Thread_local gy_cu_context contexts[MOST_DEVICES];
+static _Thread_local gy_cu_stream streams[STREAMS]; /* of the own device */
+static _Thread_local uint64_t common, own;
 
 #define CU(call) CHECK((call) == GY_CU_SUCCESS)
 
@@ -242,12 +245,13 @@ static void run_group(uint64_t salt)
         end_pass(&passes[i]);
 }
 
+/* `comm` is there. */
 static void begin(bool mixed)
 {
     char why[300] = "";
-    comm = rank_begin(120);
     rank = gyre_comm_rank(comm);
     size = gyre_comm_size(comm);
+    common = 11;
     own = 77 + (uint64_t)rank;
     cu = gy_driver_get(why, sizeof(why));
     if (!cu)
@@ -270,10 +274,8 @@ static void begin(bool mixed)
     leave();
 }
 
-int main(int argc, char **argv)
+static void run_rounds(int rounds)
 {
-    int rounds = argc > 1 ? atoi(argv[1]) : 50;
-    begin(argc > 2);
     for (int round = 0; round < rounds; round++) {
         enum trial_kind kind = (enum trial_kind)trial_below(&common, TRIAL_SEND);
         enum how how = (enum how)trial_below(&common, HOWS);
@@ -284,5 +286,55 @@ int main(int argc, char **argv)
         OK(comm, gyre_cuda_status(comm));
     }
     OK(comm, gyre_comm_destroy(comm));
+}
+
+/* ---- Ranks that are threads ---- */
+
+struct thread {
+    gyre_config config;
+    pthread_t thread;
+    int rounds;
+};
+
+static void *run_thread(void *argument)
+{
+    const struct thread *it = argument;
+    OK(NULL, gyre_comm_create(&it->config, &comm));
+    begin(false);
+    run_rounds(it->rounds);
+    return NULL;
+}
+
+static void run_threads(int rounds, int ranks)
+{
+    struct thread threads[TRIAL_RANKS];
+    char folder[] = "/tmp/gyre-cuda-ranks-XXXXXX", address[64];
+    CHECK(ranks > 0 && ranks <= TRIAL_RANKS && mkdtemp(folder));
+    snprintf(address, sizeof(address), "file://%s/meet", folder);
+    for (int r = 0; r < ranks; r++) {
+        threads[r] = (struct thread){.rounds = rounds};
+        threads[r].config = (gyre_config){.size = sizeof(gyre_config),
+                                          .rank = r,
+                                          .world_size = ranks,
+                                          .address = address,
+                                          .secret = "a secret of ranks that are threads"};
+        CHECK(pthread_create(&threads[r].thread, NULL, run_thread, &threads[r]) == 0);
+    }
+    for (int r = 0; r < ranks; r++)
+        CHECK(pthread_join(threads[r].thread, NULL) == 0);
+    rmdir(folder);
+}
+
+int main(int argc, char **argv)
+{
+    int rounds = argc > 1 ? atoi(argv[1]) : 50;
+    if (argc > 3) {
+        alarm(120);
+        run_threads(rounds, atoi(argv[3]));
+        return 0;
+    }
+    comm = rank_begin(120);
+    begin(argc > 2);
+    run_rounds(rounds);
     return 0;
 }

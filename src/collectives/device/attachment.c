@@ -4,17 +4,15 @@
 #include <stdio.h>
 
 #include "collectives/call/blocking.h"
+#include "collectives/device/arrangement.h"
 #include "collectives/device/device_request.h"
+#include "collectives/device/fused_call.h"
+#include "collectives/device/meeting.h"
 #include "collectives/lifecycle/comm_close.h"
 #include "collectives/lifecycle/split.h"
 #include "core/log.h"
 #include "core/mem.h"
-
-/* What every rank tells all others about itself. */
-struct fact {
-    int32_t status;
-    char why[248];
-};
+#include "cuda/kernels/arguments.h"
 
 static gyre_status open_stream(struct gy_attachment *attachment, char *why, size_t bytes)
 {
@@ -75,12 +73,41 @@ static gyre_status open_device(struct gy_attachment *attachment, int number, int
     return GYRE_SUCCESS;
 }
 
+/* Kernels, and on the first rank the meeting in which the others may join. Without them calls are staged. */
+static void open_kernels(const struct gyre_comm *comm, struct gy_attachment *attachment, struct gy_device_fact *fact)
+{
+    const char *setting = comm->ctx->config.cuda_kernels;
+    const unsigned blocks = (unsigned)comm->ctx->config.cuda_blocks;
+    fact->has_device = true;
+    fact->uuid = attachment->device.uuid;
+    attachment->image = gy_image_get(&attachment->device, setting, fact->why, sizeof(fact->why));
+    fact->has_image = attachment->image != NULL;
+    if (!attachment->image || comm->rank > 0 || comm->size > GY_GROUP_MOST)
+        return;
+    struct gy_image *image = gy_image_get(&attachment->device, setting, fact->why, sizeof(fact->why));
+    if (image)
+        attachment->meeting = gy_host_meeting_make(&attachment->device, image, comm->size, blocks, fact->why,
+                                                   sizeof(fact->why));
+    if (attachment->meeting)
+        fact->meeting = gy_host_meeting_key(attachment->meeting);
+}
+
+static void leave_meeting(struct gy_attachment *attachment)
+{
+    if (attachment->meeting)
+        gy_host_meeting_put(attachment->meeting);
+    attachment->meeting = NULL;
+}
+
 static void close_device(struct gy_attachment *attachment)
 {
     if (!attachment->has_device)
         return;
     const struct gy_driver *driver = attachment->device.driver;
+    leave_meeting(attachment);
+    gy_image_put(attachment->image);
     if (gy_device_enter(&attachment->device) == GY_CU_SUCCESS) {
+        gy_ready_events_free(attachment);
         gy_staging_close(&attachment->staging);
         (void)driver->stream_destroy(attachment->copies);
         gy_device_leave(&attachment->device);
@@ -88,17 +115,14 @@ static void close_device(struct gy_attachment *attachment)
     gy_device_close(&attachment->device);
 }
 
-static gyre_status failure_of(const struct fact *fact)
+static gyre_status failure_of(const struct gy_device_fact *fact)
 {
     return gy_status_is_failure((uint32_t)fact->status) ? (gyre_status)fact->status : GYRE_PROTOCOL;
 }
 
-/* All ranks see all facts. Returns the status of the lowest rank that has none to offer. */
-static gyre_status compare(struct gyre_comm *comm, const struct fact *mine)
+/* Returns the status of the lowest rank that has none to offer. */
+static gyre_status compare(struct gyre_comm *comm, const struct gy_device_fact *mine, struct gy_device_fact *all)
 {
-    struct fact *all = gy_alloc((size_t)comm->size * sizeof(*all));
-    if (!all)
-        return gy_error_set(&comm->error, GYRE_NO_MEMORY, -1, "out of memory for the devices of %d ranks", comm->size);
     const struct gy_call call = {
         .collective = GY_ALL_GATHER, .input = mine, .output = all, .count = sizeof(*mine), .dtype = GYRE_UINT8};
     gyre_status status = gy_run_own(comm, &call);
@@ -106,19 +130,44 @@ static gyre_status compare(struct gyre_comm *comm, const struct fact *mine)
         if (all[r].status != GYRE_SUCCESS)
             status = gy_error_set(&comm->error, failure_of(&all[r]), -1, "rank %d cannot use its GPU: %.*s", r,
                                   (int)sizeof(all[r].why) - 1, all[r].why);
-    gy_free(all);
     return status;
 }
 
-/* The ranks compare what they have; if all of them have it, they make the duplicate. */
-static gyre_status join(struct gyre_comm *comm, struct gy_attachment *attachment, const struct fact *mine)
+/* The way of calls on streams. The first rank has made the meeting, which the others find while it is there: it waits
+ * for all ranks when the duplicate is made. */
+static void choose_way(const struct gyre_comm *comm, struct gy_attachment *attachment, const struct gy_device_fact *all)
 {
+    char why[300] = "";
+    const uint64_t key = gy_arrangement_meeting(comm, all, why, sizeof(why));
+    if (key == 0)
+        leave_meeting(attachment);
+    else if (!attachment->meeting)
+        attachment->meeting = gy_host_meeting_find(key);
+    if (attachment->meeting)
+        gy_log(GY_LOG_INFO, "communicator %u: calls on streams of %d ranks are one kernel on GPU %d, of %s", comm->id,
+               comm->size, attachment->device.number, gy_image_file(attachment->image));
+    else
+        gy_log(GY_LOG_INFO, "communicator %u: calls on streams are staged through host memory: %s", comm->id, why);
+}
+
+/* The ranks compare what they have; if all of them have it, they make the duplicate. */
+static gyre_status join(struct gyre_comm *comm, struct gy_attachment *attachment, const struct gy_device_fact *mine)
+{
+    struct gy_device_fact *all = gy_alloc((size_t)comm->size * sizeof(*all));
     gy_progress_enter(comm->ctx);
     comm->error.status = GYRE_SUCCESS;
-    gyre_status status = comm->ctx->closed ? comm->ctx->error.status : compare(comm, mine);
+    gyre_status status = comm->ctx->closed ? comm->ctx->error.status : GYRE_SUCCESS;
+    if (!all)
+        status = gy_error_set(&comm->error, GYRE_NO_MEMORY, -1, "out of memory for the devices of %d ranks",
+                              comm->size);
     if (status == GYRE_SUCCESS)
+        status = compare(comm, mine, all);
+    if (status == GYRE_SUCCESS) {
+        choose_way(comm, attachment, all);
         status = gy_comm_divide(comm, 0, 0, 0, &attachment->traffic);
+    }
     gy_progress_leave(comm->ctx);
+    gy_free(all);
     return status;
 }
 
@@ -140,13 +189,16 @@ static void log_device(const struct gyre_comm *comm, const struct gy_attachment 
 
 gyre_status gy_attach(struct gyre_comm *comm, int number)
 {
-    struct fact fact = {.status = GYRE_SUCCESS};
+    struct gy_device_fact fact;
+    gy_device_fact_begin(&fact);
     struct gy_attachment *attachment = gy_alloc_zero(1, sizeof(*attachment));
     if (!attachment) {
         fact.status = GYRE_NO_MEMORY;
         snprintf(fact.why, sizeof(fact.why), "out of memory for the attachment");
     } else if (number != GY_NO_DEVICE) {
         fact.status = (int32_t)open_device(attachment, number, number_on_host(comm), fact.why, sizeof(fact.why));
+        if (fact.status == GYRE_SUCCESS)
+            open_kernels(comm, attachment, &fact);
     }
     struct gy_attachment none = {0};
     gyre_status status = join(comm, attachment ? attachment : &none, &fact);
@@ -171,6 +223,8 @@ void gy_detach(struct gyre_comm *comm)
     struct gy_attachment *attachment = comm->attachment;
     if (!attachment)
         return;
+    if (attachment->meeting)
+        gy_host_meeting_depart(attachment->meeting, comm->rank);
     if (attachment->has_device)
         gy_stream_worker_stop(&attachment->worker);
     gy_comm_close(attachment->traffic);

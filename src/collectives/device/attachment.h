@@ -6,6 +6,9 @@
 #include "collectives/device/stream_worker.h"
 
 struct gy_device_request;
+struct gy_image;
+struct gy_host_meeting;
+struct gy_ready_event;
 
 struct gy_attachment {
     /* A duplicate of the communicator. It carries what streams order; the worker alone drives it, or, on a rank
@@ -17,6 +20,9 @@ struct gy_attachment {
     gy_cu_stream copies; /* of calls that the host waits for */
     struct gy_stream_worker worker;
     struct gy_device_request *requests; /* of calls without a stream: device_request.h */
+    struct gy_image *image;             /* of kernels; NULL: there is none */
+    struct gy_host_meeting *meeting;    /* of ranks of this process on one device; NULL: calls are staged */
+    struct gy_ready_event *ready;       /* events of this rank: fused_call.h */
 };
 
 enum { GY_DEFAULT_DEVICE = -3, GY_NO_DEVICE = -2, GY_CURRENT_DEVICE = -1 };

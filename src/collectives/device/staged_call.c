@@ -3,9 +3,6 @@
 
 #include "collectives/engine/operands.h"
 #include "core/dtype.h"
-#include "core/mem.h"
-
-enum { LISTS = 4 };
 
 static size_t aligned(size_t bytes)
 {
@@ -17,39 +14,12 @@ static size_t part_bytes(const struct gyre_comm *comm, const struct gy_call *cal
     return gy_part_elements(comm, call, input, gy_part_here(comm, call, input)) * gyre_dtype_size(call->dtype);
 }
 
-/* Copies the lists of a v-form. A list that stands in two fields stays one. Returns false if out of memory. */
-static bool copy_lists(struct gy_staged_call *call, int size)
-{
-    const size_t **fields[LISTS] = {&call->user.in_counts, &call->user.out_counts, &call->user.in_places,
-                                    &call->user.out_places};
-    const size_t *given[LISTS];
-    call->lists = NULL;
-    if (!call->user.varying)
-        return true;
-    call->lists = gy_alloc(LISTS * (size_t)size * sizeof(*call->lists));
-    if (!call->lists)
-        return false;
-    for (int i = 0; i < LISTS; i++) {
-        given[i] = *fields[i];
-        if (!given[i])
-            continue;
-        size_t *own = call->lists + (size_t)i * (size_t)size;
-        memcpy(own, given[i], (size_t)size * sizeof(*own));
-        *fields[i] = own;
-        for (int j = 0; j < i; j++)
-            if (given[j] == given[i])
-                *fields[i] = *fields[j];
-    }
-    return true;
-}
-
 gy_cu_result gy_staged_open(struct gy_staged_call *call, struct gy_staging *staging, const struct gyre_comm *comm,
                             const struct gy_call *user)
 {
-    call->user = *user;
-    if (!copy_lists(call, comm->size))
+    if (!gy_kept_call_open(&call->user, user, comm->size))
         return GY_CU_OUT_OF_MEMORY;
-    call->staged = call->user;
+    call->staged = call->user.call;
     call->staged.in_places = call->staged.out_places = NULL;
     size_t in = part_bytes(comm, &call->staged, true), out = part_bytes(comm, &call->staged, false);
     gy_cu_result result = gy_staging_take(staging, aligned(in) + out, &call->block);
@@ -64,8 +34,7 @@ gy_cu_result gy_staged_open(struct gy_staged_call *call, struct gy_staging *stag
 
 void gy_staged_close(struct gy_staged_call *call)
 {
-    gy_free(call->lists);
-    call->lists = NULL;
+    gy_kept_call_close(&call->user);
 }
 
 /* Where the operand lies on both sides. */
@@ -83,12 +52,12 @@ static gy_cu_result copy(const struct gy_staging *staging, struct sides at, bool
 static gy_cu_result copy_blocks(const struct gy_staged_call *call, const struct gy_staging *staging, int size,
                                 struct sides at, bool in, gy_cu_stream stream)
 {
-    size_t element = gyre_dtype_size(call->user.dtype);
+    size_t element = gyre_dtype_size(call->user.call.dtype);
     gy_cu_result result = GY_CU_SUCCESS;
     for (int b = 0; b < size && result == GY_CU_SUCCESS; b++) {
-        struct sides block = {at.user + gy_block_place(&call->user, in, b) * element,
+        struct sides block = {at.user + gy_block_place(&call->user.call, in, b) * element,
                               at.staged + gy_block_place(&call->staged, in, b) * element};
-        result = copy(staging, block, in, gy_block_elements(&call->user, in, b) * element, stream);
+        result = copy(staging, block, in, gy_block_elements(&call->user.call, in, b) * element, stream);
     }
     return result;
 }
@@ -96,7 +65,7 @@ static gy_cu_result copy_blocks(const struct gy_staged_call *call, const struct 
 static gy_cu_result copy_part(const struct gy_staged_call *call, const struct gy_staging *staging,
                               const struct gyre_comm *comm, struct sides at, bool in, gy_cu_stream stream)
 {
-    if (gy_part_here(comm, &call->user, in) == GY_PART_WHOLE && gy_blocks_are_placed(&call->user, in))
+    if (gy_part_here(comm, &call->user.call, in) == GY_PART_WHOLE && gy_blocks_are_placed(&call->user.call, in))
         return copy_blocks(call, staging, comm->size, at, in, stream);
     return copy(staging, at, in, part_bytes(comm, &call->staged, in), stream);
 }
@@ -104,13 +73,13 @@ static gy_cu_result copy_part(const struct gy_staged_call *call, const struct gy
 gy_cu_result gy_staged_copy_in(const struct gy_staged_call *call, const struct gy_staging *staging,
                                const struct gyre_comm *comm, gy_cu_stream stream)
 {
-    struct sides at = {(uintptr_t)call->user.input, (uintptr_t)call->staged.input};
+    struct sides at = {(uintptr_t)call->user.call.input, (uintptr_t)call->staged.input};
     return copy_part(call, staging, comm, at, true, stream);
 }
 
 gy_cu_result gy_staged_copy_out(const struct gy_staged_call *call, const struct gy_staging *staging,
                                 const struct gyre_comm *comm, gy_cu_stream stream)
 {
-    struct sides at = {(uintptr_t)call->user.output, (uintptr_t)call->staged.output};
+    struct sides at = {(uintptr_t)call->user.call.output, (uintptr_t)call->staged.output};
     return copy_part(call, staging, comm, at, false, stream);
 }

@@ -6,13 +6,12 @@
 #ifndef GY_COLLECTIVES_DEVICE_STAGED_CALL_H
 #define GY_COLLECTIVES_DEVICE_STAGED_CALL_H
 
+#include "collectives/device/kept_call.h"
 #include "collectives/device/staging.h"
-#include "collectives/engine/request.h"
 
 struct gy_staged_call {
-    struct gy_call user;   /* the caller's, with lists of its own */
-    struct gy_call staged; /* the same on the block */
-    size_t *lists;
+    struct gy_kept_call user; /* the caller's */
+    struct gy_call staged;    /* the same on the block */
     struct gy_staging_block *block;
 };
 

@@ -1,6 +1,7 @@
 /* Calls that a stream orders: stream_call.h. */
 #include "collectives/device/stream_call.h"
 
+#include "collectives/device/fused_call.h"
 #include "core/mem.h"
 
 static gyre_status refuse(struct gyre_comm *comm, gyre_status status, const char *text)
@@ -32,7 +33,7 @@ static gyre_status check_capture(struct gyre_comm *comm, gy_cu_stream stream)
                   "captured; make it outside of the capture");
 }
 
-/* The first half. The device is entered. */
+/* The first half of a staged call. The device is entered. */
 static gy_cu_result begin(struct gy_stream_job *job, struct gy_attachment *attachment, const struct gy_call *call)
 {
     gy_cu_result result = gy_staged_open(&job->call, &attachment->staging, job->comm, call);
@@ -54,7 +55,9 @@ static gyre_status begin_inside(struct gy_stream_job *job, const struct gy_call 
     if (result != GY_CU_SUCCESS)
         return refuse_result(job->comm, result, "cuCtxPushCurrent");
     gyre_status status = check_capture(job->comm, job->stream);
-    if (status == GYRE_SUCCESS && (result = begin(job, attachment, call)) != GY_CU_SUCCESS)
+    if (status == GYRE_SUCCESS && attachment->meeting && !gy_fused_call_begin(job, call))
+        status = refuse(job->comm, GYRE_NO_MEMORY, "out of memory for a call on a stream");
+    else if (status == GYRE_SUCCESS && !attachment->meeting && (result = begin(job, attachment, call)) != GY_CU_SUCCESS)
         status = refuse_result(job->comm, result, "a call on a stream");
     gy_device_leave(&attachment->device);
     return status;
@@ -121,7 +124,33 @@ static struct gy_stream_job *take_batch(struct gy_stream_job **jobs)
     return first;
 }
 
-void gy_stream_calls_end(struct gy_stream_job *jobs)
+/* Calls that ranks of this process have met in, and that they have to stage. */
+static gyre_status begin_staged(struct gy_stream_job **at)
+{
+    gyre_status first = GYRE_SUCCESS;
+    while (*at) {
+        struct gy_stream_job *job = *at;
+        struct gy_attachment *attachment = job->comm->attachment;
+        gy_cu_result result = job->meets ? gy_device_enter(&attachment->device) : GY_CU_SUCCESS;
+        if (job->meets && result == GY_CU_SUCCESS) {
+            result = begin(job, attachment, &job->kept.call);
+            gy_device_leave(&attachment->device);
+        }
+        gy_kept_call_close(&job->kept);
+        job->meets = false;
+        if (result == GY_CU_SUCCESS) {
+            at = &job->next;
+            continue;
+        }
+        gy_stream_worker_fail(&attachment->worker, result, "a call on a stream");
+        first = refuse_result(job->comm, result, "a call on a stream");
+        *at = job->next;
+        gy_free(job);
+    }
+    return first;
+}
+
+static void end_staged(struct gy_stream_job *jobs)
 {
     for (struct gy_stream_job *job = jobs; job; job = job->next) {
         gy_cu_result result = end(job);
@@ -132,4 +161,17 @@ void gy_stream_calls_end(struct gy_stream_job *jobs)
         struct gy_stream_job *batch = take_batch(&jobs);
         gy_stream_worker_push(&batch->comm->attachment->worker, batch);
     }
+}
+
+gyre_status gy_stream_calls_end(struct gy_stream_job *jobs)
+{
+    gyre_status fused = gy_fused_calls_end(&jobs), staged = begin_staged(&jobs);
+    end_staged(jobs);
+    return fused != GYRE_SUCCESS ? fused : staged;
+}
+
+void gy_stream_calls_drop(struct gy_stream_job *jobs)
+{
+    gy_fused_calls_drop(&jobs);
+    end_staged(jobs);
 }

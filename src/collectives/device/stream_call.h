@@ -4,11 +4,15 @@
 
 #include "collectives/device/attachment.h"
 
-/* Begins a call whose arguments have been checked: the stream copies the input out. The caller is not inside. */
+/* Begins a call whose arguments have been checked: the stream copies the input out, unless ranks meet in the call. The
+ * caller is not inside. */
 gyre_status gy_stream_call_begin(struct gyre_comm *comm, const struct gy_call *call, gy_cu_stream stream,
                                  struct gy_stream_job **job_p);
-/* Ends the calls that one thread has begun, in order: their streams wait for the results, and the workers make them.
- * Jobs of one communicator become a batch. A failure is that of the attachment. Uses the jobs up. */
-void gy_stream_calls_end(struct gy_stream_job *jobs);
+/* Ends the calls that one thread has begun, in order: their streams wait for the results, and kernels or the workers
+ * make them. Jobs of one communicator become a batch. A failure is that of the attachment; the first one that this
+ * thread finds is returned. Uses the jobs up. */
+gyre_status gy_stream_calls_end(struct gy_stream_job *jobs);
+/* The same for a communicator that is about to be destroyed: it arrives in no call. */
+void gy_stream_calls_drop(struct gy_stream_job *jobs);
 
 #endif

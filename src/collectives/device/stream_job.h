@@ -8,7 +8,10 @@
 #ifndef GY_COLLECTIVES_DEVICE_STREAM_JOB_H
 #define GY_COLLECTIVES_DEVICE_STREAM_JOB_H
 
+#include "collectives/device/arrival.h"
 #include "collectives/device/staged_call.h"
+
+struct gy_ready_event;
 
 struct gy_stream_job {
     struct gy_stream_job *next;
@@ -17,6 +20,11 @@ struct gy_stream_job {
     gy_cu_stream stream;
     struct gyre_request *request;
     bool more; /* the next job is of the same batch */
+    /* Of a call in which ranks of this process meet (fused_call.h), until it is launched or has to be staged: */
+    bool meets, arrived;
+    struct gy_kept_call kept;
+    struct gy_arrival arrival;
+    struct gy_ready_event *ready;
 };
 
 #endif

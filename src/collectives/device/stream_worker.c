@@ -23,7 +23,7 @@ static bool over(struct gy_stream_worker *worker)
 }
 
 /* The first failure stays. */
-static void note(struct gy_stream_worker *worker, gyre_status status, const char *text)
+void gy_stream_worker_end(struct gy_stream_worker *worker, gyre_status status, const char *text)
 {
     pthread_mutex_lock(&worker->lock);
     if (worker->error.status == GYRE_SUCCESS) {
@@ -41,7 +41,7 @@ void gy_stream_worker_fail(struct gy_stream_worker *worker, gy_cu_result result,
     char sentence[300], text[400];
     gy_driver_sentence(worker->device->driver, result, what, sentence, sizeof(sentence));
     snprintf(text, sizeof(text), "rank %d: GPU %d has failed: %s", ctx->world->rank, worker->device->number, sentence);
-    note(worker, GYRE_SYSTEM, text);
+    gy_stream_worker_end(worker, GYRE_SYSTEM, text);
     gy_overlay_report(ctx->overlay, GYRE_SYSTEM, ctx->world->rank, text); /* from any thread, inside or not */
 }
 
@@ -91,8 +91,7 @@ static void end_jobs(struct gy_stream_worker *worker, struct gy_stream_job *job)
 
 /* ---- The stream's first half ---- */
 
-/* Progresses the world while the GPU computes, so that failures and other ranks' calls do not wait for it. */
-static bool look_around(struct gy_stream_worker *worker)
+bool gy_stream_worker_look_around(struct gy_stream_worker *worker)
 {
     struct gy_context *ctx = worker->traffic->ctx;
     gy_progress_enter(ctx);
@@ -101,7 +100,7 @@ static bool look_around(struct gy_stream_worker *worker)
     if (!ctx->closed && now - ctx->progressed_at > GY_MILLISECOND / 5)
         moved |= gy_progress_slow(ctx, now);
     if (ctx->closed)
-        note(worker, ctx->error.status, ctx->error.text);
+        gy_stream_worker_end(worker, ctx->error.status, ctx->error.text);
     gy_progress_leave(ctx);
     return moved;
 }
@@ -111,7 +110,7 @@ static void wait_ready(struct gy_stream_worker *worker, const struct gy_stream_j
     const struct gy_staging_block *block = job->call.block;
     int64_t asked = gy_now();
     for (unsigned rounds = 0; !gy_staging_reached(block, &block->words->ready) && !over(worker); rounds++) {
-        if (look_around(worker))
+        if (gy_stream_worker_look_around(worker))
             rounds = 0;
         if (rounds > PATIENCE)
             nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
@@ -180,7 +179,7 @@ static void collect(struct gy_stream_worker *worker, struct gy_stream_job *job)
     gy_request_recycle(job->request);
     job->request = NULL;
     if (status != GYRE_SUCCESS)
-        note(worker, status, sentence(worker->traffic));
+        gy_stream_worker_end(worker, status, sentence(worker->traffic));
 }
 
 static void run_batch(struct gy_stream_worker *worker, struct gy_stream_job *jobs)
@@ -193,7 +192,7 @@ static void run_batch(struct gy_stream_worker *worker, struct gy_stream_job *job
     for (struct gy_stream_job *job = jobs; job && !over(worker); job = job->next) {
         gyre_status status = start(traffic, job);
         if (status != GYRE_SUCCESS)
-            note(worker, status, sentence(traffic));
+            gy_stream_worker_end(worker, status, sentence(traffic));
     }
     gy_wait_until(traffic->ctx, is_over, &batch);
     for (struct gy_stream_job *job = jobs; job; job = job->next)

@@ -27,6 +27,11 @@ bool gy_stream_worker_open(struct gy_stream_worker *worker, const struct gy_devi
 void gy_stream_worker_push(struct gy_stream_worker *worker, struct gy_stream_job *jobs);
 /* Notes a failure of the device and reports it to the other ranks: the world has failed. The caller may be inside. */
 void gy_stream_worker_fail(struct gy_stream_worker *worker, gy_cu_result result, const char *what);
+/* Notes a failure that is reported already. */
+void gy_stream_worker_end(struct gy_stream_worker *worker, gyre_status status, const char *text);
+/* Progresses the world, so that its failures, which are noted, and other ranks' calls do not wait for this thread.
+ * Returns true if something moved. The caller is not inside. */
+bool gy_stream_worker_look_around(struct gy_stream_worker *worker);
 /* After an error of the driver: if the device itself has failed, notes and reports that. Returns true then. */
 bool gy_stream_worker_check(struct gy_stream_worker *worker);
 /* Returns the status of the first failure; its sentence is copied to `error`. */

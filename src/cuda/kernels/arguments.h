@@ -25,7 +25,7 @@ struct gy_line {
 
 /* Elements [first, count) of the sources are reduced in the order given, and the result is stored in each
  * destination. */
-struct gy_piece {
+struct gy_kernel_piece {
     uint64_t first, count; /* elements */
     uint16_t nsrc, ndst;   /* 1 to GY_GROUP_MOST */
     int32_t divisor;       /* of an average; 0: none */
@@ -41,7 +41,7 @@ struct gy_piece {
 struct gy_fused {
     const uint32_t *abort; /* a word that is not 0: the kernel does nothing */
     uint32_t pieces;
-    struct gy_piece piece[GY_PIECES_MOST];
+    struct gy_kernel_piece piece[GY_PIECES_MOST];
 };
 
 /* ---- Copies: move.cuh -------------------------------------------------------------------------------------------- */
@@ -73,7 +73,7 @@ struct gy_meeting {
 struct gy_two_shot {
     struct gy_meeting meeting;
     uint32_t pieces;
-    struct gy_piece piece[GY_PIECES_MOST - 1];
+    struct gy_kernel_piece piece[GY_PIECES_MOST - 1];
 };
 
 struct gy_two_shot_moves {

@@ -100,7 +100,7 @@ template <typename work> GY_DEVICE typename work::bits gy_reduce_element(const g
 }
 
 /* A single contribution keeps its bits, but for a boolean. */
-template <typename work> GY_DEVICE void gy_do_element(const gy_operands &o, const gy_piece &p, size_t i)
+template <typename work> GY_DEVICE void gy_do_element(const gy_operands &o, const gy_kernel_piece &p, size_t i)
 {
     using bits = typename work::bits;
     size_t at = i * sizeof(bits);
@@ -167,7 +167,7 @@ GY_DEVICE typename work::bits gy_reduce_lane(const gy_vector (&in)[most], const 
 /* The first word of n <= most sources, which is used up where elements are bytes. Bytes go one by one, since
  * conversions of float8 would else take all registers. */
 template <typename work, int most>
-GY_DEVICE uint32_t gy_reduce_word(gy_vector (&in)[most], const gy_operands &o, const gy_piece &p)
+GY_DEVICE uint32_t gy_reduce_word(gy_vector (&in)[most], const gy_operands &o, const gy_kernel_piece &p)
 {
     using bits = typename work::bits;
     constexpr int size = (int)sizeof(bits), lanes = size == 1 ? 1 : 4 / size, rounds = size == 1 ? 4 : 1;
@@ -191,7 +191,7 @@ GY_DEVICE uint32_t gy_reduce_word(gy_vector (&in)[most], const gy_operands &o, c
 /* A whole vector of n <= most sources, which are used up. Elements of less than a word go through a loop over words, so
  * that the code stays small: words move up, since registers cannot be indexed. */
 template <typename work, int most>
-GY_DEVICE gy_vector gy_reduce_vector(gy_vector (&in)[most], const gy_operands &o, const gy_piece &p)
+GY_DEVICE gy_vector gy_reduce_vector(gy_vector (&in)[most], const gy_operands &o, const gy_kernel_piece &p)
 {
     using bits = typename work::bits;
     gy_vector out = {};
@@ -215,7 +215,7 @@ GY_DEVICE gy_vector gy_reduce_vector(gy_vector (&in)[most], const gy_operands &o
 /* Up to `deep` vectors of each source, `apart` bytes from one another, so that enough loads are under way: the first
  * `n` of them. */
 template <typename work, int most, int deep>
-GY_DEVICE void gy_do_vectors(const gy_operands &o, const gy_piece &p, size_t at, size_t apart, size_t n)
+GY_DEVICE void gy_do_vectors(const gy_operands &o, const gy_kernel_piece &p, size_t at, size_t apart, size_t n)
 {
     gy_vector in[deep][most] = {};
     GY_UNROLL
@@ -237,7 +237,7 @@ GY_DEVICE void gy_do_vectors(const gy_operands &o, const gy_piece &p, size_t at,
 
 /* Vectors [0, vectors) from byte `start` on; `block` is this block's place in the piece. */
 template <typename work, int most, int deep>
-GY_DEVICE void gy_do_tiles(const gy_operands &o, const gy_piece &p, size_t start, size_t vectors, unsigned block)
+GY_DEVICE void gy_do_tiles(const gy_operands &o, const gy_kernel_piece &p, size_t start, size_t vectors, unsigned block)
 {
     const size_t threads = gy_threads(), tile = threads * deep;
     GY_ROLLED
@@ -249,7 +249,7 @@ GY_DEVICE void gy_do_tiles(const gy_operands &o, const gy_piece &p, size_t start
 
 /* The addresses of a piece, copied to where they can be indexed; whether all have one offset modulo 16. Ends with a
  * barrier. */
-template <typename work> GY_DEVICE bool gy_fetch_operands(gy_operands &o, const gy_piece &p)
+template <typename work> GY_DEVICE bool gy_fetch_operands(gy_operands &o, const gy_kernel_piece &p)
 {
     using bits = typename work::bits;
     bool is_far = p.nsrc > GY_NEAR || p.ndst > GY_NEAR, disagree = false;
@@ -272,7 +272,7 @@ template <typename work> GY_DEVICE bool gy_fetch_operands(gy_operands &o, const 
 }
 
 /* Returns how many tiles the piece has taken, for the next piece's first block. */
-template <typename work> GY_DEVICE size_t gy_do_piece(gy_operands &o, const gy_piece &p, size_t tiles_before)
+template <typename work> GY_DEVICE size_t gy_do_piece(gy_operands &o, const gy_kernel_piece &p, size_t tiles_before)
 {
     using bits = typename work::bits;
     constexpr size_t size = sizeof(bits);
@@ -301,7 +301,7 @@ template <typename work> GY_DEVICE size_t gy_do_piece(gy_operands &o, const gy_p
     return tiles_before + (middle + count - done) / gy_threads() + 1;
 }
 
-template <typename work> GY_DEVICE void gy_do_pieces(const gy_piece *piece, unsigned pieces)
+template <typename work> GY_DEVICE void gy_do_pieces(const gy_kernel_piece *piece, unsigned pieces)
 {
     GY_SHARED(gy_operands, operands);
     size_t tiles = 0;

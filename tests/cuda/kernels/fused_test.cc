@@ -41,7 +41,7 @@ struct part {
     std::vector<const void *> src, scalar;
     std::vector<void *> dst;
     size_t first, count, size;
-    gy_piece piece = {};
+    gy_kernel_piece piece = {};
 
     void expect(int type, int op, bool canonical, int nsrc)
     {

@@ -162,17 +162,17 @@ static bool next_pair(struct shape *s, enum gy_kernel_kind kind, int *pair)
     return false;
 }
 
-static void fill_piece(struct gy_piece *piece, const struct shape *s, gy_cu_address arrays)
+static void fill_piece(struct gy_kernel_piece *piece, const struct shape *s, gy_cu_address arrays)
 {
     uint64_t *far = gy_gpu_bytes(arrays, 3 * SOURCES * sizeof(uint64_t));
 
-    *piece = (struct gy_piece){.count = s->count,
-                               .nsrc = (uint16_t)s->ranks,
-                               .ndst = (uint16_t)s->ranks,
-                               .divisor = s->op == GYRE_AVERAGE ? s->ranks : 0,
-                               .far_src = at(arrays),
-                               .far_dst = at(arrays + SOURCES * sizeof(uint64_t)),
-                               .far_scalar = at(arrays + 2 * SOURCES * sizeof(uint64_t))};
+    *piece = (struct gy_kernel_piece){.count = s->count,
+                                      .nsrc = (uint16_t)s->ranks,
+                                      .ndst = (uint16_t)s->ranks,
+                                      .divisor = s->op == GYRE_AVERAGE ? s->ranks : 0,
+                                      .far_src = at(arrays),
+                                      .far_dst = at(arrays + SOURCES * sizeof(uint64_t)),
+                                      .far_scalar = at(arrays + 2 * SOURCES * sizeof(uint64_t))};
     for (int r = 0; r < s->ranks; r++) {
         far[r] = s->in[r];
         far[SOURCES + r] = s->out[r];
@@ -252,13 +252,13 @@ static bool launch_one_shot(const struct shape *s, int rank)
 static bool launch_two_shot(const struct shape *s, int rank)
 {
     struct gy_two_shot a = {.meeting = meeting_of(rank), .pieces = 1};
-    struct gy_piece *p = &a.piece[0];
+    struct gy_kernel_piece *p = &a.piece[0];
 
-    *p = (struct gy_piece){.first = s->count * (size_t)rank / RANKS,
-                           .count = s->count * (size_t)(rank + 1) / RANKS,
-                           .nsrc = RANKS,
-                           .ndst = RANKS,
-                           .divisor = s->op == GYRE_AVERAGE ? RANKS : 0};
+    *p = (struct gy_kernel_piece){.first = s->count * (size_t)rank / RANKS,
+                                  .count = s->count * (size_t)(rank + 1) / RANKS,
+                                  .nsrc = RANKS,
+                                  .ndst = RANKS,
+                                  .divisor = s->op == GYRE_AVERAGE ? RANKS : 0};
     for (int r = 0; r < RANKS; r++) {
         p->src[r] = at(s->in[r]);
         p->dst[r] = at(s->out[r]);

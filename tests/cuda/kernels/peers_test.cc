@@ -100,7 +100,7 @@ gy_one_shot one_shot_of(const shape &s, int rank, int round)
 gy_two_shot two_shot_of(const shape &s, int rank, int round)
 {
     gy_two_shot a = {};
-    gy_piece &p = a.piece[0];
+    gy_kernel_piece &p = a.piece[0];
     a.meeting = meeting_of(rank, s.ranks);
     a.pieces = 1;
     p.first = s.count * (size_t)rank / (size_t)s.ranks;

@@ -1,0 +1,40 @@
+/* What a kernel does for a call of ranks that share a GPU: pieces of a reduction, or moves.
+ *
+ *   all_reduce                       one piece     every input           -> every output
+ *   reduce                           one piece     every input           -> the root's output
+ *   reduce_scatter                   a piece each  block r of all inputs -> the output of rank r
+ *   broadcast, gather, scatter, ...  a move for each pair of blocks; an exchange for a pair in place
+ *   barrier                          nothing */
+#ifndef GY_COLLECTIVES_DEVICE_FUSED_PLAN_H
+#define GY_COLLECTIVES_DEVICE_FUSED_PLAN_H
+
+#include "collectives/device/arrival.h"
+#include "cuda/kernels/arguments.h"
+
+struct gy_plan_piece {
+    uint64_t count; /* elements */
+    int nsrc, ndst;
+    const void *src[GY_GROUP_MOST];
+    void *dst[GY_GROUP_MOST];
+};
+
+struct gy_plan_span {
+    uintptr_t first, end;
+    bool written;
+};
+
+struct gy_fused_plan {
+    size_t pieces, moves, spans, room; /* room: of the arrays */
+    struct gy_plan_piece *piece;
+    struct gy_one_move *move;
+    struct gy_plan_span *span;
+};
+
+/* Has room for any call of `size` ranks. Returns false if out of memory. */
+bool gy_fused_plan_open(struct gy_fused_plan *plan, int size);
+void gy_fused_plan_close(struct gy_fused_plan *plan);
+/* Plans the call of all ranks, in their order, or of the two ends of a message: the sender's, the receiver's. Returns
+ * false where no kernel can do it: operands overlap, or counts differ. */
+bool gy_fused_plan_make(struct gy_fused_plan *plan, struct gy_arrival *const *of, int size);
+
+#endif

@@ -1,0 +1,513 @@
+/* Ranks that are threads of one process and share a GPU: their calls on streams are one kernel. One suite per run:
+ *
+ *   proof      every collective: launches are counted, and no operand is copied through the host
+ *   bits       every type and operation, also in canonical order: the bits of the processor
+ *   one        one thread makes the calls of all ranks in groups, several calls in one launch
+ *   staged     what kernels cannot do: host memory on one rank, an operation of the program's own
+ *   differ     ranks make different calls
+ *   late       a rank does not come in time
+ *   abort      a rank aborts while others wait for it
+ *   destroyed  a rank destroys its communicator while others wait for it
+ *   launch     a launch fails
+ *
+ *   threads_test SUITE RANKS */
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "cuda/driver.h"
+#include "kernels/reference.h"
+#include "support/rank.h"
+#include "system/trial.h"
+
+enum { RANKS_MOST = 12, COUNT = 1000, BITS = 150 };
+#define WITHIN_NS 100000000 /* of what the failure is: others' calls end */
+
+#define CU(call) CHECK((call) == GY_CU_SUCCESS)
+
+static const struct gy_driver *cu;
+static struct gy_driver counted; /* what the library calls */
+static atomic_uint launches, copies, fail_launch;
+static pthread_barrier_t together;
+static gy_cu_context context;
+static atomic_llong failed_at;
+
+struct rank {
+    int rank, ranks;
+    const char *address;
+    void (*suite)(struct rank *r);
+    gyre_comm *comm;
+    gy_cu_stream stream;
+    gy_cu_address input, output;
+};
+
+/* ---- The driver ---- */
+
+static gy_cu_result count_launch(gy_cu_function function, unsigned gx, unsigned gy, unsigned gz, unsigned x, unsigned y,
+                                 unsigned z, unsigned shared, gy_cu_stream stream, void **parameters, void **extra)
+{
+    const unsigned number = atomic_fetch_add(&launches, 1) + 1;
+    if (number == atomic_load(&fail_launch))
+        return GY_CU_ILLEGAL_ADDRESS;
+    return cu->launch(function, gx, gy, gz, x, y, z, shared, stream, parameters, extra);
+}
+
+static gy_cu_result count_copy(gy_cu_address to, gy_cu_address from, size_t bytes, gy_cu_stream stream)
+{
+    atomic_fetch_add(&copies, 1);
+    return cu->copy_async(to, from, bytes, stream);
+}
+
+static void open_driver(void)
+{
+    char why[300] = "";
+    gy_cu_device handle;
+    cu = gy_driver_get(why, sizeof(why));
+    if (!cu)
+        rank_fail("no driver: %s", why);
+    counted = *cu;
+    counted.launch = count_launch;
+    counted.copy_async = count_copy;
+    gy_driver_use(&counted);
+    CU(cu->init(0));
+    CU(cu->device_get(&handle, 0));
+    CU(cu->context_retain(&context, handle));
+}
+
+/* ---- Memory ---- */
+
+static gy_cu_address on_device(size_t bytes)
+{
+    gy_cu_address address;
+    CU(cu->mem_alloc(&address, bytes));
+    return address;
+}
+
+static void *pointer(gy_cu_address address)
+{
+    return (void *)(uintptr_t)address;
+}
+
+static void put(const struct rank *r, gy_cu_address to, const void *from, size_t bytes)
+{
+    CU(cu->copy_async(to, (uintptr_t)from, bytes, r->stream));
+}
+
+static void get(const struct rank *r, void *to, gy_cu_address from, size_t bytes)
+{
+    CU(cu->copy_async((uintptr_t)to, from, bytes, r->stream));
+}
+
+static gyre_status reduce_on(const struct rank *r)
+{
+    return gyre_all_reduce_on(r->comm, pointer(r->input), pointer(r->output), COUNT, GYRE_FLOAT32, GYRE_SUM, r->stream);
+}
+
+static void put_ones(const struct rank *r, float value)
+{
+    static _Thread_local float values[COUNT];
+    for (int i = 0; i < COUNT; i++)
+        values[i] = value;
+    put(r, r->input, values, sizeof(values));
+    CU(cu->stream_synchronize(r->stream));
+}
+
+static void expect_sum(const struct rank *r, float wanted)
+{
+    static _Thread_local float got[COUNT];
+    get(r, got, r->output, sizeof(got));
+    CU(cu->stream_synchronize(r->stream));
+    for (int i = 0; i < COUNT; i++)
+        CHECK(got[i] == wanted);
+}
+
+/* ---- proof ---- */
+
+/* Operands on the device, aligned or not; in place on all ranks or on none. */
+struct pass {
+    struct trial trial, placed;
+    gy_cu_address sides[2];
+};
+
+static void make_pass(const struct rank *r, struct pass *pass, enum trial_kind kind, uint64_t *common, uint64_t *own)
+{
+    struct trial *it = &pass->trial;
+    *it = (struct trial){.kind = kind, .comm = r->comm, .rank = r->rank, .size = r->ranks, .stream = r->stream};
+    it->dtype = GYRE_FLOAT32;
+    it->op = trial_below(common, 2) ? GYRE_SUM : GYRE_AVERAGE;
+    it->count = trial_below(common, 300);
+    it->root = (int)trial_below(common, (uint64_t)r->ranks);
+    for (int i = 0; i < r->ranks; i++)
+        for (int j = 0; j <= i; j++)
+            it->counts[i][j] = it->counts[j][i] = trial_below(common, 100);
+    it->in_place = trial_below(common, 2);
+    it->layout = (enum trial_layout)trial_below(own, 3);
+    it->shift = (unsigned)trial_below(own, 8);
+    trial_make(it, own);
+    trial_fill(it, 1 + trial_below(common, 1000));
+    pass->placed = *it;
+    for (int side = 0; side < 2; side++) {
+        pass->sides[side] = on_device(trial_bytes(it, side));
+        put(r, pass->sides[side], it->memory[side], trial_bytes(it, side));
+    }
+    const int from = it->in_place ? 1 : 0;
+    if (it->input)
+        pass->placed.input = pointer(pass->sides[from] +
+                                     (gy_cu_address)((const unsigned char *)it->input - it->memory[from]));
+    if (it->output)
+        pass->placed.output = pointer(pass->sides[1] +
+                                      (gy_cu_address)((const unsigned char *)it->output - it->memory[1]));
+}
+
+static void end_pass(const struct rank *r, struct pass *pass)
+{
+    for (int side = 0; side < 2; side++)
+        get(r, pass->trial.memory[side], pass->sides[side], trial_bytes(&pass->trial, side));
+    CU(cu->stream_synchronize(r->stream));
+    const char *wrong = trial_wrong(&pass->trial);
+    if (wrong)
+        rank_fail("%s", wrong);
+    for (int side = 0; side < 2; side++)
+        CU(cu->mem_free(pass->sides[side]));
+    trial_free(&pass->trial);
+}
+
+static void test_proof(struct rank *r)
+{
+    enum { ROUNDS = 12 };
+    uint64_t common = 5, own = 9 + (uint64_t)r->rank;
+    for (int round = 0; round < ROUNDS; round++)
+        for (enum trial_kind kind = TRIAL_ALL_REDUCE; kind < TRIAL_SEND; kind++) {
+            struct pass pass;
+            make_pass(r, &pass, kind, &common, &own);
+            OK(r->comm, trial_call_on(&pass.placed));
+            end_pass(r, &pass);
+        }
+    pthread_barrier_wait(&together);
+    CHECK(atomic_load(&copies) == 0);
+    CHECK(r->ranks == 1 || atomic_load(&launches) > ROUNDS * 8);
+}
+
+/* ---- bits ---- */
+
+static void reference(const struct rank *r, unsigned char *result, unsigned char inputs[][BITS * 8], gyre_dtype dtype,
+                      gyre_op op, bool canonical)
+{
+    const void *sources[RANKS_MOST];
+    for (int s = 0; s < r->ranks; s++)
+        sources[s] = inputs[s];
+    reference_reduce(result, sources, r->ranks, BITS, (int)dtype, (int)op, canonical);
+}
+
+static void try_bits(struct rank *r, gyre_dtype dtype, gyre_op op, bool canonical, bool premultiplied)
+{
+    static _Thread_local unsigned char inputs[RANKS_MOST][BITS * 8], wanted[BITS * 8], got[BITS * 8];
+    const size_t bytes = BITS * gyre_dtype_size(dtype);
+    uint64_t state = 77 + (uint64_t)dtype * 100 + (uint64_t)op, scalar[RANKS_MOST];
+    gyre_op called = op;
+    for (int s = 0; s < r->ranks; s++) {
+        reference_fill(inputs[s], BITS, (int)dtype, &state);
+        reference_fill(&scalar[s], 1, (int)dtype, &state);
+    }
+    if (premultiplied)
+        OK(r->comm, gyre_op_create_premul_sum(r->comm, &scalar[r->rank], dtype, &called));
+    put(r, r->input, inputs[r->rank], bytes);
+    for (int s = 0; s < r->ranks && premultiplied; s++)
+        reference_multiply(inputs[s], inputs[s], &scalar[s], BITS, (int)dtype);
+    OK(r->comm, gyre_all_reduce_on(r->comm, pointer(r->input), pointer(r->output), BITS, dtype, called, r->stream));
+    get(r, got, r->output, bytes);
+    CU(cu->stream_synchronize(r->stream));
+    reference(r, wanted, inputs, dtype, op, canonical);
+    if (memcmp(got, wanted, bytes) != 0)
+        rank_fail("%s %s of %d ranks, canonical %d: other bits than the processor's", gyre_dtype_name(dtype),
+                  premultiplied ? "premul_sum" : gyre_op_name(op), r->ranks, (int)canonical);
+}
+
+static void try_all_bits(struct rank *r, bool canonical)
+{
+    for (int dtype = GYRE_INT8; dtype <= GYRE_BOOL; dtype++) {
+        for (int op = GYRE_SUM; op < GYRE_PREMUL_SUM; op++) {
+            const bool bitwise = op >= GYRE_BIT_AND && op <= GYRE_BIT_XOR;
+            const bool is_float = dtype >= GYRE_FLOAT16 && dtype <= GYRE_FLOAT8_E5M2;
+            if (!(bitwise && is_float) && !(dtype == GYRE_BOOL && op == GYRE_AVERAGE))
+                try_bits(r, (gyre_dtype)dtype, (gyre_op)op, canonical, false);
+        }
+        try_bits(r, (gyre_dtype)dtype, GYRE_PREMUL_SUM, canonical, true);
+    }
+}
+
+static void test_bits(struct rank *r)
+{
+    try_all_bits(r, false);
+    gyre_comm *first = r->comm;
+    OK(first, gyre_comm_duplicate(first, &r->comm));
+    OK(r->comm, gyre_comm_set(r->comm, "order", "canonical"));
+    OK(r->comm, gyre_cuda_attach(r->comm, 0));
+    try_all_bits(r, true);
+    OK(r->comm, gyre_comm_destroy(r->comm));
+    r->comm = first;
+    pthread_barrier_wait(&together);
+#if !defined(GYRE_SANITIZED) /* there only some types have kernels */
+    CHECK(atomic_load(&copies) == 0);
+#endif
+    CHECK(atomic_load(&launches) > 40);
+}
+
+/* ---- one ---- */
+
+static struct rank all[RANKS_MOST];
+
+static gyre_status gather_on(const struct rank *r)
+{
+    return gyre_all_gather_on(r->comm, pointer(r->input), pointer(r->output + COUNT * sizeof(float)), 16, GYRE_FLOAT32,
+                              r->stream);
+}
+
+static gyre_status message_on(const struct rank *r)
+{
+    const gy_cu_address to = r->output + COUNT * sizeof(float);
+    OK(r->comm, gyre_send_on(r->comm, pointer(r->input), 16, GYRE_FLOAT32, (r->rank + 1) % r->ranks, r->stream));
+    return gyre_recv_on(r->comm, pointer(to), 16, GYRE_FLOAT32, (r->rank + r->ranks - 1) % r->ranks, r->stream);
+}
+
+/* The rank whose operand lies at place `at` behind the sum. */
+static void expect_block(const struct rank *r, int at, float wanted)
+{
+    float got[16];
+    get(r, got, r->output + (gy_cu_address)(COUNT + 16 * at) * sizeof(float), sizeof(got));
+    CU(cu->stream_synchronize(r->stream));
+    for (int i = 0; i < 16; i++)
+        CHECK(got[i] == wanted);
+}
+
+static void run_group_of_one(int ranks, int round, gyre_status (*second)(const struct rank *r))
+{
+    const float sum = (float)(ranks * (ranks - 1) / 2 + ranks * round);
+    const unsigned before = atomic_load(&launches);
+    for (int r = 0; r < ranks; r++)
+        put_ones(&all[r], (float)(r + round));
+    OK(NULL, gyre_group_begin());
+    for (int r = 0; r < ranks; r++)
+        OK(all[r].comm, reduce_on(&all[r]));
+    for (int r = ranks - 1; r >= 0; r--)
+        OK(all[r].comm, second(&all[r]));
+    OK(NULL, gyre_group_end());
+    CHECK(atomic_load(&launches) == before + 2); /* the sums, and the moves */
+    for (int r = 0; r < ranks; r++) {
+        expect_sum(&all[r], sum);
+        if (second == gather_on)
+            expect_block(&all[r], ranks - 1, (float)(ranks - 1 + round));
+        else
+            expect_block(&all[r], 0, (float)((r + ranks - 1) % ranks + round));
+    }
+}
+
+static void test_one(struct rank *r)
+{
+    pthread_barrier_wait(&together);
+    for (int round = 0; round < 10 && r->rank == 0; round++)
+        run_group_of_one(r->ranks, round, round % 2 ? gather_on : message_on);
+    pthread_barrier_wait(&together);
+    CHECK(atomic_load(&copies) == 0);
+}
+
+/* ---- staged ---- */
+
+static void add_floats(void *user, const void *left, const void *right, void *result, size_t count, gyre_dtype dtype)
+{
+    const float *a = left, *b = right;
+    float *sum = result;
+    (void)user, (void)dtype;
+    for (size_t i = 0; i < count; i++)
+        sum[i] = a[i] + b[i];
+}
+
+static void test_staged(struct rank *r)
+{
+    gyre_op op;
+    const float sum = (float)(r->ranks * (r->ranks - 1) / 2);
+    const gy_cu_address own = r->input;
+    float *host = malloc(COUNT * sizeof(float));
+    CHECK(host != NULL);
+    put_ones(r, (float)r->rank);
+    OK(r->comm, gyre_op_create(r->comm, add_floats, NULL, 1, &op));
+    OK(r->comm, gyre_all_reduce_on(r->comm, pointer(r->input), pointer(r->output), COUNT, GYRE_FLOAT32, op, r->stream));
+    expect_sum(r, sum);
+    pthread_barrier_wait(&together);
+    CHECK(atomic_load(&launches) == 0 && atomic_load(&copies) > 0);
+    pthread_barrier_wait(&together);
+    for (int i = 0; i < COUNT; i++)
+        host[i] = (float)r->rank;
+    if (r->rank == r->ranks - 1)
+        r->input = (uintptr_t)host;
+    OK(r->comm, reduce_on(r)); /* one rank's operand is out of the kernel's reach */
+    expect_sum(r, sum);
+    pthread_barrier_wait(&together);
+    CHECK(atomic_load(&launches) == 0);
+    pthread_barrier_wait(&together);
+    r->input = own;
+    OK(r->comm, reduce_on(r));
+    expect_sum(r, sum);
+    pthread_barrier_wait(&together);
+    CHECK(atomic_load(&launches) == 1);
+    free(host);
+}
+
+/* ---- Failures ---- */
+
+static bool is_last(const struct rank *r)
+{
+    return r->rank == r->ranks - 1;
+}
+
+static void expect_sentence(const struct rank *r, const char *part)
+{
+    if (!strstr(gyre_last_error(r->comm), part))
+        rank_fail("rank %d: the sentence does not say \"%s\": %s", r->rank, part, gyre_last_error(r->comm));
+}
+
+static void expect_in_time(const struct rank *r)
+{
+    const int64_t late = rank_now_ns() - atomic_load(&failed_at);
+    if (late > WITHIN_NS)
+        rank_fail("rank %d went on after %d ms", r->rank, (int)(late / 1000000));
+}
+
+static void test_differ(struct rank *r)
+{
+    OK(r->comm, reduce_on(r));
+    atomic_store(&failed_at, rank_now_ns());
+    pthread_barrier_wait(&together);
+    GIVES(GYRE_MISMATCH, r->comm,
+          gyre_all_reduce_on(r->comm, pointer(r->input), pointer(r->output), is_last(r) ? COUNT : COUNT - 1,
+                             GYRE_FLOAT32, GYRE_SUM, r->stream));
+    expect_sentence(r, "ranks called different collectives");
+    GIVES(GYRE_MISMATCH, r->comm, gyre_cuda_status(r->comm));
+    GIVES(GYRE_MISMATCH, r->comm, reduce_on(r));
+}
+
+static void test_late(struct rank *r)
+{
+    char part[60];
+    snprintf(part, sizeof(part), "rank %d did not arrive in all_reduce", r->ranks - 1);
+    if (!is_last(r)) {
+        GIVES(GYRE_PEER_LATE, r->comm, reduce_on(r));
+        expect_sentence(r, part);
+    }
+    pthread_barrier_wait(&together);
+    GIVES(GYRE_PEER_LATE, r->comm, reduce_on(r));
+}
+
+static void test_abort(struct rank *r)
+{
+    char part[40];
+    snprintf(part, sizeof(part), "rank %d aborted", r->ranks - 1);
+    pthread_barrier_wait(&together);
+    if (is_last(r)) {
+        usleep(50000);
+        atomic_store(&failed_at, rank_now_ns());
+        OK(r->comm, gyre_comm_abort(r->comm));
+    } else {
+        GIVES(GYRE_ABORTED, r->comm, reduce_on(r));
+        expect_in_time(r);
+        expect_sentence(r, part);
+    }
+    pthread_barrier_wait(&together);
+    GIVES(GYRE_ABORTED, r->comm, reduce_on(r));
+}
+
+static void test_destroyed(struct rank *r)
+{
+    gyre_comm *first = r->comm;
+    char part[60];
+    snprintf(part, sizeof(part), "rank %d destroyed its communicator", r->ranks - 1);
+    OK(first, gyre_comm_duplicate(first, &r->comm));
+    OK(r->comm, gyre_cuda_attach(r->comm, 0));
+    put_ones(r, 1);
+    OK(r->comm, reduce_on(r));
+    pthread_barrier_wait(&together);
+    if (is_last(r)) {
+        usleep(50000);
+        atomic_store(&failed_at, rank_now_ns());
+    } else {
+        GIVES(GYRE_PEER_LEFT, r->comm, reduce_on(r));
+        expect_in_time(r);
+        expect_sentence(r, part);
+    }
+    OK(r->comm, gyre_comm_destroy(r->comm));
+    r->comm = first;
+    expect_sum(r, (float)r->ranks); /* the call before is complete */
+    OK(r->comm, gyre_barrier(r->comm));
+    OK(r->comm, reduce_on(r)); /* the world goes on */
+    expect_sum(r, (float)r->ranks);
+}
+
+static void test_launch(struct rank *r)
+{
+    atomic_store(&fail_launch, 3);
+    pthread_barrier_wait(&together);
+    OK(r->comm, reduce_on(r));
+    OK(r->comm, reduce_on(r));
+    atomic_store(&failed_at, rank_now_ns());
+    GIVES(GYRE_SYSTEM, r->comm, reduce_on(r));
+    expect_in_time(r);
+    expect_sentence(r, "cuLaunchKernel: CUDA_ERROR_ILLEGAL_ADDRESS");
+    GIVES(GYRE_SYSTEM, r->comm, gyre_cuda_status(r->comm));
+    GIVES(GYRE_SYSTEM, r->comm, reduce_on(r));
+}
+
+/* ---- Ranks ---- */
+
+static void *run_rank(void *argument)
+{
+    struct rank *r = argument;
+    gyre_config config = {.size = sizeof(config),
+                          .rank = r->rank,
+                          .world_size = r->ranks,
+                          .address = r->address,
+                          .secret = "a secret of ranks that are threads"};
+    OK(NULL, gyre_comm_create(&config, &r->comm));
+    CU(cu->context_push(context));
+    CU(cu->stream_create(&r->stream, r->rank % 2 ? GY_CU_STREAM_NON_BLOCKING : 0));
+    r->input = on_device(COUNT * sizeof(float));
+    r->output = on_device((COUNT + 16 * RANKS_MOST) * sizeof(float));
+    OK(r->comm, gyre_cuda_attach(r->comm, 0));
+    r->suite(r);
+    pthread_barrier_wait(&together);
+    OK(r->comm, gyre_comm_destroy(r->comm));
+    return NULL;
+}
+
+static void run_ranks(int ranks, void (*suite)(struct rank *r))
+{
+    pthread_t threads[RANKS_MOST];
+    char folder[] = "/tmp/gyre-cuda-threads-XXXXXX", address[64];
+    CHECK(ranks > 0 && ranks <= RANKS_MOST && mkdtemp(folder));
+    snprintf(address, sizeof(address), "file://%s/meet", folder);
+    pthread_barrier_init(&together, NULL, (unsigned)ranks);
+    for (int r = 0; r < ranks; r++) {
+        all[r] = (struct rank){.rank = r, .ranks = ranks, .address = address, .suite = suite};
+        CHECK(pthread_create(&threads[r], NULL, run_rank, &all[r]) == 0);
+    }
+    for (int r = 0; r < ranks; r++)
+        CHECK(pthread_join(threads[r], NULL) == 0);
+    rmdir(folder);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*suite)(struct rank *r);
+    } suites[] = {{"proof", test_proof},   {"bits", test_bits},           {"one", test_one},
+                  {"staged", test_staged}, {"differ", test_differ},       {"late", test_late},
+                  {"abort", test_abort},   {"destroyed", test_destroyed}, {"launch", test_launch}};
+    alarm(100);
+    CHECK(argc == 3);
+    open_driver();
+    for (size_t i = 0; i < sizeof(suites) / sizeof(suites[0]); i++)
+        if (strcmp(suites[i].name, argv[1]) == 0) {
+            run_ranks(atoi(argv[2]), suites[i].suite);
+            return 0;
+        }
+    rank_fail("there is no suite %s", argv[1]);
+}
