@@ -2,6 +2,7 @@
  *
  *   proof      every collective: launches are counted, and no operand is copied through the host
  *   bits       every type and operation, also in canonical order: the bits of the processor
+ *   scalars    pre-multiplied sums, many of them under way
  *   one        one thread makes the calls of all ranks in groups, several calls in one launch
  *   staged     what kernels cannot do: host memory on one rank, an operation of the program's own
  *   differ     ranks make different calls
@@ -211,6 +212,7 @@ static void try_bits(struct rank *r, gyre_dtype dtype, gyre_op op, bool canonica
     if (premultiplied)
         OK(r->comm, gyre_op_create_premul_sum(r->comm, &scalar[r->rank], dtype, &called));
     put(r, r->input, inputs[r->rank], bytes);
+    CU(cu->stream_synchronize(r->stream));
     for (int s = 0; s < r->ranks && premultiplied; s++)
         reference_multiply(inputs[s], inputs[s], &scalar[s], BITS, (int)dtype);
     OK(r->comm, gyre_all_reduce_on(r->comm, pointer(r->input), pointer(r->output), BITS, dtype, called, r->stream));
@@ -250,6 +252,33 @@ static void test_bits(struct rank *r)
     CHECK(atomic_load(&copies) == 0);
 #endif
     CHECK(atomic_load(&launches) > 40);
+}
+
+/* ---- scalars ---- */
+
+/* Calls under way keep their scalars while later ones are made. */
+static void test_scalars(struct rank *r)
+{
+    enum { CALLS = 20, ROUNDS = 4 };
+    static _Thread_local float got[CALLS][16];
+    const gy_cu_address results = on_device(sizeof(got));
+    gyre_op ops[CALLS];
+    for (int c = 0; c < CALLS; c++) {
+        const float scalar = (float)(c * 3 + r->rank);
+        OK(r->comm, gyre_op_create_premul_sum(r->comm, &scalar, GYRE_FLOAT32, &ops[c]));
+    }
+    put_ones(r, 1);
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int c = 0; c < CALLS; c++)
+            OK(r->comm, gyre_all_reduce_on(r->comm, pointer(r->input), pointer(results + (gy_cu_address)c * 64), 16,
+                                           GYRE_FLOAT32, ops[c], r->stream));
+        get(r, got, results, sizeof(got));
+        CU(cu->stream_synchronize(r->stream));
+        for (int c = 0; c < CALLS; c++)
+            CHECK(got[c][0] == (float)(c * 3 * r->ranks + r->ranks * (r->ranks - 1) / 2));
+    }
+    pthread_barrier_wait(&together);
+    CHECK(atomic_load(&copies) == 0);
 }
 
 /* ---- one ---- */
@@ -498,9 +527,10 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*suite)(struct rank *r);
-    } suites[] = {{"proof", test_proof},   {"bits", test_bits},           {"one", test_one},
-                  {"staged", test_staged}, {"differ", test_differ},       {"late", test_late},
-                  {"abort", test_abort},   {"destroyed", test_destroyed}, {"launch", test_launch}};
+    } suites[] = {{"proof", test_proof},     {"bits", test_bits},     {"one", test_one},
+                  {"scalars", test_scalars}, {"staged", test_staged}, {"differ", test_differ},
+                  {"late", test_late},       {"abort", test_abort},   {"destroyed", test_destroyed},
+                  {"launch", test_launch}};
     alarm(100);
     CHECK(argc == 3);
     open_driver();

@@ -183,29 +183,33 @@ static gy_cu_result record(struct gy_stream_job *job)
     return attachment->device.driver->event_record(job->ready->event, job->stream);
 }
 
-/* All jobs of the first one's communicator, in their order. */
+/* This rank cannot arrive, and the others wait for it. */
+static void fail_record(struct gy_attachment *attachment, gy_cu_result result)
+{
+    struct gy_error error;
+    gy_stream_worker_fail(&attachment->worker, result, "an event before a call");
+    if (gy_stream_worker_status(&attachment->worker, &error) != GYRE_SUCCESS)
+        gy_host_meeting_fail(attachment->meeting, &error);
+}
+
+/* All jobs whose ranks meet where the first one's does: one thread may make the calls of several ranks. */
 static void arrive(struct gy_stream_job *jobs)
 {
-    struct gyre_comm *comm = jobs->comm;
-    struct gy_attachment *attachment = comm->attachment;
+    struct gy_attachment *attachment = jobs->comm->attachment;
     struct gy_arrival *first = NULL, **last = &first;
     gy_cu_result result = gy_device_enter(&attachment->device);
     const bool entered = result == GY_CU_SUCCESS;
     for (struct gy_stream_job *job = jobs; job; job = job->next) {
-        if (job->comm != comm)
+        if (!job->meets || job->comm->attachment->meeting != attachment->meeting)
             continue;
-        if (result == GY_CU_SUCCESS)
-            result = record(job);
+        if (result == GY_CU_SUCCESS && (result = record(job)) != GY_CU_SUCCESS)
+            fail_record(job->comm->attachment, result);
         job->arrived = true;
         *last = &job->arrival;
         last = &job->arrival.next;
     }
-    if (result != GY_CU_SUCCESS) { /* the others wait for this rank */
-        struct gy_error error;
-        gy_stream_worker_fail(&attachment->worker, result, "an event before a call");
-        if (gy_stream_worker_status(&attachment->worker, &error) != GYRE_SUCCESS)
-            gy_host_meeting_fail(attachment->meeting, &error);
-    }
+    if (!entered)
+        fail_record(attachment, result);
     gy_host_meeting_arrive(attachment->meeting, first);
     if (entered)
         gy_device_leave(&attachment->device);

@@ -29,7 +29,7 @@ void gy_host_meeting_put(struct gy_host_meeting *meeting);
 /* The rank arrives in no more calls. */
 void gy_host_meeting_depart(struct gy_host_meeting *meeting, int rank);
 
-/* One rank arrives in the calls of a list; its device is entered. Calls that are complete now are decided. */
+/* Ranks arrive in the calls of a list; the device is entered. Calls that are complete now are decided. */
 void gy_host_meeting_arrive(struct gy_host_meeting *meeting, struct gy_arrival *arrivals);
 /* Waits for the outcome, for at most `ns`. */
 void gy_host_meeting_wait(struct gy_host_meeting *meeting, const struct gy_arrival *arrival, int64_t ns);
