@@ -9,14 +9,19 @@
  *   gyre_all_reduce            the calls of gyre.h take memory of the device as they take any other. The host waits, so
  *                              work on the buffers that streams have under way must be complete before the call.
  *   gyre_all_reduce_on         ordered on a stream: the call reads its input when the stream has reached it, and work
- *                              after it sees its output. The host does not wait.
+ *                              after it sees its output. The host does not wait for the GPU.
  *
- * Results have the bits that the same call on host memory has. Buffers may lie in memory of the device, of another
- * device of this process, in managed or in host memory, each on its own.
+ * Results have the bits that the same call on host memory has. A kernel combines contributions in the order of ranks,
+ * or in canonical order (GYRE_ORDER), so its bits may be others where host memory is reduced in another order than
+ * these: by a ring, for example. Buffers may lie in memory of the device, of another device of this process, in managed
+ * or in host memory, each on its own.
  *
- * How it works in this version: operands pass through pinned host memory, and the ranks exchange them there, over the
- * transports of gyre.h. So every arrangement works: ranks on one GPU, as processes or threads, on several, on several
- * hosts, and ranks without a GPU among them. There is no kernel of gyre's on the GPU, and no path between GPUs.
+ * How it works in this version: where all ranks are threads of one process and share a device, their calls on streams
+ * meet on the host and become one kernel. A call then returns when all ranks have made it, a message when both ends
+ * have: calls on several communicators are made in one order by all ranks, or in a group. In all other arrangements
+ * operands pass through pinned host memory, and the ranks exchange them there, over the transports of gyre.h: ranks as
+ * processes, on several devices, on several hosts, and ranks without a GPU among them. Calls without a stream always do
+ * so.
  *
  * Failures. A failure that is found after a call on a stream has returned ends the world as any other: gyre_cuda_status
  * and the next call return it. Streams that wait for a call of gyre's go on, with undefined bytes in its output. The
@@ -71,16 +76,16 @@ GYRE_API gyre_status gyre_cuda_attach(gyre_comm *comm, int device);
 GYRE_API gyre_status gyre_cuda_status(gyre_comm *comm);
 
 /* Calls on streams. Arguments are those of the call of gyre.h of the same name, and the stream. The call returns at
- * once. It reads its input when the stream has reached it; the stream goes on when the output is there. Calls on one
- * communicator are made by all ranks in the same order, whatever their streams; they run in that order, apart from the
- * calls of gyre.h on the same communicator. comm may not be NULL.
+ * once, but for ranks that meet in it: see above. It reads its input when the stream has reached it; the stream goes on
+ * when the output is there. Calls on one communicator are made by all ranks in the same order, whatever their streams;
+ * they run in that order, apart from the calls of gyre.h on the same communicator. comm may not be NULL.
  *
  * In a group (gyre_group_begin, gyre_group_end) calls run side by side, and their streams wait from the end of the
- * group on. Sends and receives that wait for each other stand in a group.
+ * group on; until then the inputs are not changed. Sends and receives that wait for each other stand in a group.
  *
  * A rank that is attached to GYRE_CUDA_NONE passes host memory and a stream of NULL; its calls block, in a group until
  * its end. Capture into a graph is refused.
- * Errors: [comm], [world], [shortage], [attached], [device].
+ * Errors: [comm], [world], [collective], [shortage], [attached], [device].
  *   GYRE_INVALID_ARGUMENT  this rank has no device, and stream is not NULL
  *   GYRE_UNSUPPORTED       the stream is being captured */
 /* Reduces the inputs of all ranks to every rank.

@@ -212,6 +212,8 @@ gyre_status gy_attach(struct gyre_comm *comm, int number)
         log_device(comm, attachment);
         return GYRE_SUCCESS;
     }
+    if (attachment && attachment->meeting)
+        gy_host_meeting_depart(attachment->meeting, comm->rank);
     if (attachment)
         close_device(attachment);
     gy_free(attachment);
