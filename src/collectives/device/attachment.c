@@ -160,9 +160,9 @@ static gyre_status join(struct gyre_comm *comm, struct gy_attachment *attachment
     if (!all)
         status = gy_error_set(&comm->error, GYRE_NO_MEMORY, -1, "out of memory for the devices of %d ranks",
                               comm->size);
-    if (status == GYRE_SUCCESS)
+    if (all && status == GYRE_SUCCESS)
         status = compare(comm, mine, all);
-    if (status == GYRE_SUCCESS) {
+    if (all && status == GYRE_SUCCESS) {
         choose_way(comm, attachment, all);
         status = gy_comm_divide(comm, 0, 0, 0, &attachment->traffic);
     }

@@ -220,7 +220,7 @@ static gy_cu_result make_room(struct gy_launcher *launcher, int kernel)
 
 /* Addresses of a piece whose arrays are too long for the arguments. */
 static gy_cu_result set_far(struct gy_launcher *launcher, struct gy_kernel_piece *to, const struct gy_plan_piece *from,
-                            uint64_t *scalars)
+                            const uint64_t *scalars)
 {
     const void **src = take_memory(launcher, sizeof(void *) * GY_GROUP_MOST);
     void **dst = take_memory(launcher, sizeof(void *) * GY_GROUP_MOST);

@@ -375,7 +375,7 @@ void gy_host_meeting_arrive(struct gy_host_meeting *meeting, struct gy_arrival *
         end(meeting, &error);
         for (struct gy_arrival *arrival = arrivals; arrival; arrival = arrival->next)
             decide(arrival, GY_OUTCOME_FAILED);
-    } else if (meeting->error.status == GYRE_SUCCESS) {
+    } else if (last && meeting->error.status == GYRE_SUCCESS) {
         settle(meeting, last);
     }
     pthread_mutex_unlock(&meeting->lock);
