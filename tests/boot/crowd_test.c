@@ -92,8 +92,7 @@ int main(int argc, char **argv)
     int64_t begin;
     pid_t strangers;
 
-    alarm(120);
-    setvbuf(stdout, NULL, _IOLBF, 0);
+    ranks_begin(120);
     setenv("GYRE_LOG", "error", 0);
     if (argc > 1 && strcmp(argv[1], "file") == 0)
         ranks_address_file(address);

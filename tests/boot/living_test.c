@@ -236,8 +236,7 @@ static void witness(void)
 
 int main(void)
 {
-    alarm(230);
-    setvbuf(stdout, NULL, _IOLBF, 0);
+    ranks_begin(230);
     setenv("GYRE_LOG", "warn", 0);
     deaf();
     reconnected();

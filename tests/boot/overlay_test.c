@@ -338,8 +338,7 @@ static void rightly(void)
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "";
-    alarm(230);
-    setvbuf(stdout, NULL, _IOLBF, 0);
+    ranks_begin(230);
     setenv("GYRE_LOG", "warn", 0);
     (strcmp(what, "rightly") == 0 ? rightly : promptly)();
     puts("every death, goodbye and abort as expected");

@@ -10,6 +10,7 @@
 
 #include "bootstrap/world.h"
 #include "membership/epoch.h"
+#include "support/own_network.h"
 
 #define PATIENCE (40 * GY_SECOND)
 #define BOARD 2048
@@ -23,6 +24,14 @@ struct ranks {
 
 _Thread_local struct rank *rank_self;
 static struct ranks *shared;
+
+void ranks_begin(unsigned limit_s)
+{
+    alarm(limit_s);
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    if (!own_network_enter(0))
+        puts("no network namespace: other processes of this machine can reach the listeners of this test");
+}
 
 void ranks_hush(void)
 {

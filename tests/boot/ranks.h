@@ -74,6 +74,9 @@ struct rank {
 /* The rank that this process, or thread, is. */
 extern _Thread_local struct rank *rank_self;
 
+/* To be called first: the process ends after `limit_s` seconds, stdout is buffered by lines, and the network is this
+ * test's own where the system allows it. */
+void ranks_begin(unsigned limit_s);
 /* From now on what gyre logs is lost, and what a failed CHECK says is not. */
 void ranks_hush(void);
 /* Ranks 0 .. count-1 of `size` in shared memory, with SECRET and a meeting at `address`; ends with the next

@@ -335,8 +335,7 @@ static void everything(void)
 int main(int argc, char **argv)
 {
     file = argc > 1 && strcmp(argv[1], "file") == 0;
-    alarm(230);
-    setvbuf(stdout, NULL, _IOLBF, 0);
+    ranks_begin(230);
     setenv("GYRE_LOG", "error", 0);
     if (!getenv("GYRE_TEST_VERBOSE"))
         ranks_hush(); /* every rank logs its error; stdout has the error messages */

@@ -100,8 +100,7 @@ int main(void)
 {
     char tcp4[96], tcp6[96], file[96];
 
-    alarm(230);
-    setvbuf(stdout, NULL, _IOLBF, 0);
+    ranks_begin(230);
     setenv("GYRE_LOG", "error", 0);
     ranks_address_tcp(tcp4);
     ranks_address_file(file);

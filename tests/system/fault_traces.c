@@ -5,13 +5,9 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <net/if.h>
-#include <sched.h>
-#include <sys/ioctl.h>
 #include <sys/mount.h>
-#include <sys/socket.h>
 
+#include "support/own_network.h"
 #include "support/rank.h"
 
 static char folder[64];
@@ -31,16 +27,6 @@ static int count_files(const char *path, const char *part)
     return count;
 }
 
-static bool raise_loopback(void)
-{
-    struct ifreq request = {.ifr_name = "lo", .ifr_flags = IFF_UP};
-    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    bool up = fd >= 0 && ioctl(fd, SIOCSIFFLAGS, &request) == 0;
-    if (fd >= 0)
-        close(fd);
-    return up;
-}
-
 /* A build under /tmp keeps its /tmp: sanitizers write their reports there. */
 static bool tmp_is_needed(void)
 {
@@ -48,29 +34,9 @@ static bool tmp_is_needed(void)
     return readlink("/proc/self/exe", path, sizeof path - 1) < 0 || strncmp(path, "/tmp/", 5) == 0;
 }
 
-static bool write_file(const char *path, const char *text)
-{
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
-    bool written = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-    if (fd >= 0)
-        close(fd);
-    return written;
-}
-
-/* Namespaces of our own; a process that is not root may be in one of users. */
-static bool leave_machine(void)
-{
-    char map[32];
-    if (unshare(CLONE_NEWNET | CLONE_NEWNS) == 0)
-        return true;
-    snprintf(map, sizeof map, "0 %u 1", (unsigned)geteuid());
-    return unshare(CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWNS) == 0 && write_file("/proc/self/uid_map", map);
-}
-
 void fault_traces_begin(void)
 {
-    bool alone = leave_machine();
-    CHECK(!alone || raise_loopback());
+    bool alone = own_network_enter(CLONE_NEWNS);
     isolated = alone && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
                mount("none", "/dev/shm", "tmpfs", 0, "mode=1777") == 0;
     own_tmp = isolated && !tmp_is_needed() && mount("none", "/tmp", "tmpfs", 0, "mode=1777") == 0;
