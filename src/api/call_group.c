@@ -46,19 +46,9 @@ void gy_call_group_defer(struct gy_stream_job *job)
 
 void gy_call_group_end_deferred(const struct gyre_comm *comm)
 {
-    struct gy_stream_job *ended = NULL, **last = &ended, **at = &group.first;
-    while (*at) {
-        struct gy_stream_job *job = *at;
-        if (job->comm != comm) {
-            at = &job->next;
-            continue;
-        }
-        *at = job->next;
-        job->next = NULL;
-        *last = job;
-        last = &job->next;
-    }
-    group.last = at;
+    struct gy_stream_job *ended = gy_stream_jobs_take(&group.first, comm);
+    for (group.last = &group.first; *group.last;)
+        group.last = &(*group.last)->next;
     gy_stream_calls_drop(ended);
 }
 

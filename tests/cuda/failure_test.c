@@ -4,8 +4,10 @@
  *   destroyed  a communicator is destroyed with a call under way
  *   illegal    a rank's device fails; illegal.plain: in a call that the host waits for
  *   refused    a rank attaches to a device that there is not
+ *   memory     an allocation of one rank fails while all attach: every rank gets the same status
  *   misuse     a communicator that is not attached, windows and registrations of device memory
  *   none       there is no driver */
+#include "core/mem.h"
 #include "cuda/driver.h"
 #include "support/rank.h"
 
@@ -151,6 +153,44 @@ static void test_refused(void)
     CU(cu->stream_synchronize(stream));
 }
 
+/* What a rank has got with the n-th allocation of rank 1 failing. */
+struct shortage {
+    int32_t status, has_failed; /* has_failed: rank 1 has come to the allocation */
+};
+
+/* Each in a world of its own, since a shortage may end it; the ranks compare in the next one. Returns false once the
+ * last world had no such allocation. */
+static bool attach_without(uint64_t nth, struct shortage *last)
+{
+    struct shortage all[2];
+    OK(comm, gyre_all_gather(comm, last, all, 2, GYRE_INT32));
+    if (all[0].status != all[1].status)
+        rank_fail("without allocation %d rank 0 got %s, and rank 1 %s", (int)nth - 1,
+                  gyre_status_name((gyre_status)all[0].status), gyre_status_name((gyre_status)all[1].status));
+    if (!all[1].has_failed)
+        return false;
+    const uint64_t before = gy_alloc_count();
+    const int64_t since = rank_now_ns();
+    if (rank == 1)
+        gy_alloc_fail_at(nth);
+    last->status = (int32_t)gyre_cuda_attach(comm, 0);
+    gy_alloc_fail_at(0);
+    CHECK(rank_now_ns() - since < WITHIN_NS);
+    last->has_failed = rank == 1 && gy_alloc_count() - before >= nth;
+    return true;
+}
+
+static void test_memory(void)
+{
+    struct shortage last = {.has_failed = true};
+    uint64_t nth = 1;
+    for (; attach_without(nth, &last); nth++) {
+        (void)gyre_comm_destroy(comm); /* SUCCESS or the status of the shortage */
+        comm = rank_begin(60);
+    }
+    CHECK(nth > 3);
+}
+
 static void test_misuse(void)
 {
     gyre_window *window;
@@ -193,6 +233,7 @@ static const struct {
               {"illegal", test_illegal, false},
               {"illegal.plain", test_illegal_plain, false},
               {"refused", test_refused, true},
+              {"memory", test_memory, true},
               {"misuse", test_misuse, false}};
 
 int main(int argc, char **argv)

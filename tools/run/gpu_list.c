@@ -1,5 +1,7 @@
 #include "run/gpu_list.h"
 
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +12,7 @@
 
 #define VARIABLE "CUDA_VISIBLE_DEVICES"
 #define DEVICES_MOST 1024
+#define ANSWER_MS 60000 /* a driver of many GPUs without persistence mode takes seconds */
 
 struct answer {
     int devices; /* 0: the reason is in `why` */
@@ -63,8 +66,12 @@ static void ask(struct answer *answer)
         tell(ends[1]);
     close(ends[1]);
     if (child > 0) {
-        if (read(ends[0], answer, sizeof *answer) != (ssize_t)sizeof *answer)
+        struct pollfd ready = {.fd = ends[0], .events = POLLIN};
+        if (poll(&ready, 1, ANSWER_MS) <= 0)
+            *answer = (struct answer){.why = "the CUDA driver has given no answer for 60 s"};
+        else if (read(ends[0], answer, sizeof *answer) != (ssize_t)sizeof *answer)
             *answer = (struct answer){.why = "the process that asked the CUDA driver has failed"};
+        kill(child, SIGKILL);
         waitpid(child, NULL, 0);
     }
     close(ends[0]);

@@ -1,6 +1,6 @@
 """Buffers: the memory of whatever has the buffer protocol, held for as long as gyre may touch it.
 
-A Buffer keeps the object's export (Py_buffer), or what it lends by DLPack, until release(): the object can neither be
+A Buffer keeps the object's export (Py_buffer), or what it exports by DLPack, until release(): the object can neither be
 freed nor resized meanwhile, even if the caller forgets it. Nothing is copied. The memory has to be in one piece, in C
 order; what gyre writes to has to be writable. The element type is that of the object, or, for types that Python has no
 letter for (bfloat16, 8-bit floats) and for raw bits, in unsigned integers or bytes, the one that the caller names.
@@ -12,7 +12,7 @@ from typing import Any, Optional, Tuple
 
 from ._compiled import compiled, native
 from ._errors import InvalidArgument
-from ._gpu_array import HOST, NAMED, Gpu, lend
+from ._gpu_array import HOST, NAMED, Gpu, export
 from ._memory import Memory
 from ._types import DTYPE_ALIASES, AnyDType, DType
 
@@ -103,15 +103,15 @@ _KINDS = {
 # Bits of any type: DLPack's codes of unsigned integers, and of signed ones, as PyTorch has no others of 16 bits.
 _DLPACK_BITS = (0, 1)
 
-# Types of PyTorch that its older releases do not lend by DLPack, or, where only __cuda_array_interface__ is there, by
+# Types of PyTorch that its older releases do not export by DLPack, or, where only __cuda_array_interface__ is there, by
 # that: as what they are seen instead.
-_UNLENT = {
+_NOT_EXPORTED = {
     "bool": ("uint8", DType.BOOL),
     "float8_e4m3fn": ("uint8", DType.FLOAT8_E4M3),
     "float8_e5m2": ("uint8", DType.FLOAT8_E5M2),
 }
 if not compiled:
-    _UNLENT["bfloat16"] = ("int16", DType.BFLOAT16)
+    _NOT_EXPORTED["bfloat16"] = ("int16", DType.BFLOAT16)
 
 
 def _bits_of(what: str, source: Any) -> Optional[Tuple[Any, DType]]:
@@ -123,8 +123,8 @@ def _bits_of(what: str, source: Any) -> Optional[Tuple[Any, DType]]:
             return source.view(f"u{NAMED[name].size}"), NAMED[name]
         if name:
             raise InvalidArgument(f"{what}: gyre has no type for elements of {name}: convert them")
-    if foreign == "torch" and name in _UNLENT:
-        bits, kind = _UNLENT[name]
+    if foreign == "torch" and name in _NOT_EXPORTED:
+        bits, kind = _NOT_EXPORTED[name]
         return source.view(getattr(sys.modules["torch"], bits)), kind
     return None
 
@@ -201,7 +201,7 @@ class Buffer:
             self.__init__(what, bits, writable=writable, dtype=kind, raw=raw, gpu=gpu)  # type: ignore[misc]
             self.source = source
             return
-        tensor = lend(what, source, gpu) or self._lend(what, source, reason)
+        tensor = export(what, source, gpu) or self._export_tensor(what, source, reason)
         self._tensor = tensor[0]
         try:
             self._describe(what, source, writable, dtype, raw, tensor)
@@ -210,7 +210,7 @@ class Buffer:
             raise
 
     @staticmethod
-    def _lend(what: str, source: Any, reason: BaseException) -> Tuple[Any, ...]:
+    def _export_tensor(what: str, source: Any, reason: BaseException) -> Tuple[Any, ...]:
         if not hasattr(source, "__dlpack__"):
             raise InvalidArgument(
                 f"{what}: a {type(source).__name__} has no memory that gyre can use ({reason}): give a NumPy array, "
@@ -220,7 +220,7 @@ class Buffer:
         try:
             tensor = native.tensor(source)
         except Exception as refusal:
-            raise InvalidArgument(f"{what}: the {type(source).__name__} lends no memory: {refusal}") from None
+            raise InvalidArgument(f"{what}: the {type(source).__name__} exports no memory: {refusal}") from None
         if tensor[9] not in HOST:
             raise InvalidArgument(f"{what}: the {type(source).__name__} is in the memory of a device, and does not say so")
         return tensor

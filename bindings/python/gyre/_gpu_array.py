@@ -1,4 +1,4 @@
-"""Arrays in the memory of a GPU: what they lend by DLPack or by __cuda_array_interface__.
+"""Arrays in the memory of a GPU: what they export by DLPack or by __cuda_array_interface__.
 
 An array that has DLPack is asked by that, as its exporter knows all element types, and orders its own work before the
 caller's. The other protocol is for arrays without it. Both give what native.tensor gives.
@@ -47,8 +47,8 @@ class Gpu(NamedTuple):
     """The handle of the stream that orders the call; None: the host waits."""
 
 
-def lend(what: str, source: Any, gpu: Optional[Gpu]) -> Optional[Tuple[Any, ...]]:
-    """What the array lends, as native.tensor gives it; None: it is in the memory of the host. `gpu` None: for no use
+def export(what: str, source: Any, gpu: Optional[Gpu]) -> Optional[Tuple[Any, ...]]:
+    """What the array exports, as native.tensor gives it; None: it is in the memory of the host. `gpu` None: for no use
     that takes memory of a GPU."""
     kind = _kind_of(source)
     if kind in HOST:
@@ -62,13 +62,13 @@ def lend(what: str, source: Any, gpu: Optional[Gpu]) -> Optional[Tuple[Any, ...]
             "reach: copy it to the host first"
         )
     device, stream = _reach(what, source, interface, gpu)
-    lent = _lend(what, source, interface, Gpu(device, stream))
-    if lent[2] and _driver.device_of(lent[1]) is None:
+    exported = _export(what, source, interface, Gpu(device, stream))
+    if exported[2] and _driver.device_of(exported[1]) is None:
         raise InvalidArgument(
-            f"{what}: the {type(source).__name__} is said to be in the memory of a GPU at address {lent[1]:#x}, which the "
+            f"{what}: the {type(source).__name__} is said to be in the memory of a GPU at address {exported[1]:#x}, which the "
             "CUDA driver of this process does not know"
         )
-    return lent
+    return exported
 
 
 def _kind_of(source: Any) -> Optional[int]:
@@ -81,7 +81,7 @@ def _interface(what: str, source: Any) -> Optional[Dict[str, Any]]:
     try:
         found = getattr(source, "__cuda_array_interface__", None)
     except Exception as refusal:
-        raise InvalidArgument(f"{what}: the {type(source).__name__} lends no memory: {refusal}") from None
+        raise InvalidArgument(f"{what}: the {type(source).__name__} exports no memory: {refusal}") from None
     return None if found is None else dict(found)
 
 
@@ -102,13 +102,13 @@ def _reach(what: str, source: Any, interface: Optional[Dict[str, Any]], gpu: Opt
     )
 
 
-def _lend(what: str, source: Any, interface: Optional[Dict[str, Any]], gpu: Gpu) -> Tuple[Any, ...]:
+def _export(what: str, source: Any, interface: Optional[Dict[str, Any]], gpu: Gpu) -> Tuple[Any, ...]:
     if interface is not None:
         return _of_interface(what, source, interface, gpu)
     try:
         tensor = native.tensor(source, gpu.stream or _driver.LEGACY)
     except Exception as refusal:  # which the other protocol may not know: a conjugate view, another current device
-        raise InvalidArgument(f"{what}: the {type(source).__name__} lends no memory: {refusal}") from None
+        raise InvalidArgument(f"{what}: the {type(source).__name__} exports no memory: {refusal}") from None
     if gpu.stream is None:
         _driver.wait(tensor[10], _driver.LEGACY)  # behind which the exporter has put its work
     return tensor

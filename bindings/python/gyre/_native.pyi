@@ -86,7 +86,7 @@ def note_failure() -> None:
     """An operation of the program's own has raised: from now on every call looks at its world's failure."""
 
 def tensor(source: Any, stream: Optional[int] = None) -> Tuple[Any, int, int, int, int, int, int, int, int, int, int]:
-    """What `source` lends by __dlpack__: a capsule that holds it, address, elements, number of the element type or -1, parts
+    """What `source` exports by __dlpack__: a capsule that holds it, address, elements, number of the element type or -1, parts
     of an element (2: complex), bits, DLPack's code; 1 if it is read-only, 1 if it is in C order without gaps; kind and
     number of its device. `stream`: of CUDA, behind which the exporter puts its own work."""
 

@@ -118,11 +118,11 @@ static bool take_tensor(struct gypy_buffer *buffer, PyObject *source, int wanted
 }
 
 /* Memory of a GPU is left to the package, which asks for its tensor behind a stream. */
-static bool lends_tensors(PyObject *source)
+static bool exports_tensors(PyObject *source)
 {
     PyObject *type = (PyObject *)Py_TYPE(source);
-    bool lends = PyObject_HasAttrString(type, "__dlpack__");
-    if (!lends || !PyObject_HasAttrString(source, "__dlpack_device__"))
+    bool exports = PyObject_HasAttrString(type, "__dlpack__");
+    if (!exports || !PyObject_HasAttrString(source, "__dlpack_device__"))
         return false;
     PyObject *device = PyObject_CallMethod(source, "__dlpack_device__", NULL);
     int kind = 0, number = 0;
@@ -138,7 +138,7 @@ bool gypy_buffer_take(struct gypy_buffer *buffer, PyObject *source, int dtype)
     memset(buffer, 0, sizeof(*buffer));
     if (source == Py_None)
         return false;
-    return take_view(buffer, source, dtype) || (lends_tensors(source) && take_tensor(buffer, source, dtype));
+    return take_view(buffer, source, dtype) || (exports_tensors(source) && take_tensor(buffer, source, dtype));
 }
 
 void gypy_buffer_release(struct gypy_buffer *buffer)

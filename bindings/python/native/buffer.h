@@ -10,7 +10,7 @@
 
 struct gypy_buffer {
     gypy_view view;            /* obj: the owner's export, or NULL */
-    struct gypy_tensor tensor; /* what DLPack lends, or nothing */
+    struct gypy_tensor tensor; /* what DLPack exports, or nothing */
     void *address;
     size_t bytes, count; /* count: elements of `dtype` */
     gyre_dtype dtype;

@@ -63,7 +63,7 @@ static PyMethodDef functions[] = {
     {"grouped", grouped, METH_NOARGS, "The groups that are open in this thread."},
     {"set_grouped", set_grouped, METH_O, "Says so."},
     {"note_failure", note_failure, METH_NOARGS, "An operation of the program's own has raised."},
-    {"tensor", gypy_tensor_describe, METH_VARARGS, "What __dlpack__ of an object lends."},
+    {"tensor", gypy_tensor_describe, METH_VARARGS, "What __dlpack__ of an object exports."},
     {"guard_enter", gypy_several_guard_enter, METH_O, "A wait on these communicators begins; see interrupt.h."},
     {"guard_leave", gypy_several_guard_leave, METH_NOARGS, "It is over."},
     {"wait_any", gypy_several_wait_any, METH_O, "Waits for one of several flights: (index, status)."},

@@ -1,4 +1,4 @@
-/* A tensor that another library lends by DLPack, held until it is released. */
+/* A tensor that another library exports by DLPack, held until it is released. */
 #ifndef GYRE_PYTHON_TENSOR_H
 #define GYRE_PYTHON_TENSOR_H
 

@@ -1,5 +1,5 @@
 """Memory and streams of a GPU for tests, by the driver that is installed as libcuda.so.1: on machines without a GPU its
-stand-in, where an access of the host to device memory faults. Arrays that lend it by either protocol."""
+stand-in, where an access of the host to device memory faults. Arrays that export it by either protocol."""
 import ctypes
 from ctypes import c_int, c_size_t, c_uint, c_uint32, c_uint64, c_void_p
 from typing import Any, Dict, List, Optional, Tuple
@@ -144,7 +144,7 @@ _new.restype = ctypes.py_object
 _CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
 
 
-class Lender(Memory):
+class Exporter(Memory):
     """By DLPack. `version` None: as before version 1. `code`: of the elements, where it is not that of NumPy's type.
     `deleted`: how often the deleter has been called."""
 
@@ -164,7 +164,7 @@ class Lender(Memory):
         self.place = (kind, number.value)
         self.filled_by, self.version, self.flags, self.strides = filled_by, version, flags, strides
         self.code = _CODES[self.like.dtype.kind] if code is None else code
-        self.lent: List[Any] = []  # kept: a deleter cannot free itself
+        self.exported: List[Any] = []  # kept: a deleter cannot free itself
         self.streams: List[Any] = []
         self.deleted = 0
 
@@ -200,5 +200,5 @@ class Lender(Memory):
         if self.version is not None:
             managed.major, managed.minor = self.version
             managed.flags = self.flags
-        self.lent.append((managed, shape, strides))
+        self.exported.append((managed, shape, strides))
         return _new(address, b"dltensor" if self.version is None else b"dltensor_versioned", None)

@@ -79,12 +79,12 @@ class Torch(RankTest):
     def test_types_by_either_protocol(self) -> None:
         for name in ("float32", "float64", "float16", "bfloat16", "int32", "int64", "uint8"):
             dtype = getattr(self.torch, name)
-            for lend in (lambda x: x, ByInterface) if compiled else (ByInterface,):
+            for export in (lambda x: x, ByInterface) if compiled else (ByInterface,):
                 with self.subTest(name):
                     x = self.mine(dtype)
-                    if lend is ByInterface:
+                    if export is ByInterface:
                         self.torch.cuda.synchronize()  # version 2 names no stream
-                    self.comm.all_reduce(lend(x))
+                    self.comm.all_reduce(export(x))
                     self.same(x, self.expected(dtype))
 
     def test_work_of_the_current_stream_comes_first(self) -> None:
@@ -144,7 +144,7 @@ class Torch(RankTest):
     def test_what_is_refused(self) -> None:
         with self.assertRaisesRegex(gyre.InvalidArgument, "not in one piece"):
             self.comm.all_reduce(self.torch.ones(4, 4, device="cuda").T)
-        with self.assertRaisesRegex(gyre.InvalidArgument, "lends no memory"):
+        with self.assertRaisesRegex(gyre.InvalidArgument, "exports no memory"):
             self.comm.all_reduce(self.torch.ones(4, device="cuda", requires_grad=True))
 
 

@@ -50,13 +50,13 @@ class Arrays(RankTest):
             with self.subTest(name), self.assertRaisesRegex(gyre.InvalidArgument, f"no type for elements of {name}"):
                 self.comm.all_reduce(numpy.ones(4, getattr(module, name)))
 
-    def lent(self) -> None:
+    def exported(self) -> None:
         if not compiled:
             self.skipTest("DLPack needs the compiled module")
 
     def test_torch(self) -> None:
         torch = library("torch")
-        self.lent()
+        self.exported()
         for name in TORCH:
             with self.subTest(name):
                 kind = getattr(torch, name)
@@ -69,12 +69,12 @@ class Arrays(RankTest):
                     continue
                 self.ones_are_summed(lambda: torch.ones(6).to(kind), self.size, lambda x: x.to(torch.float32))
 
-    def test_what_torch_does_not_lend(self) -> None:
+    def test_what_torch_does_not_export(self) -> None:
         torch = library("torch")
-        self.lent()
+        self.exported()
         with self.assertRaisesRegex(gyre.InvalidArgument, "not in one piece"):
             self.comm.all_reduce(torch.ones((4, 4)).t()[:2])
-        with self.assertRaisesRegex(gyre.InvalidArgument, "lends no memory.*detach"):
+        with self.assertRaisesRegex(gyre.InvalidArgument, "exports no memory.*detach"):
             self.comm.all_reduce(torch.ones(4, requires_grad=True))
         with self.assertRaisesRegex(gyre.InvalidArgument, "no type for the elements"):
             self.comm.all_reduce(torch.ones(4, dtype=torch.int16))
@@ -86,14 +86,14 @@ class Arrays(RankTest):
 
     def test_a_tensor_is_held_until_the_request_completes(self) -> None:
         torch = library("torch")
-        self.lent()
+        self.exported()
         requests = [self.comm.all_reduce_start(torch.ones(50_000), op="max") for _ in range(4)]
         gyre.wait_all(requests)
 
     def test_jax(self) -> None:
         """Its arrays are immutable: they are read, and never written to."""
         jax = library("jax")
-        self.lent()
+        self.exported()
         for name in JAX:
             with self.subTest(name):
                 x = jax.numpy.ones(6, getattr(jax.numpy, name))
@@ -124,10 +124,10 @@ class Arrays(RankTest):
             with self.assertRaisesRegex(gyre.Unsupported, sentence):
                 self.comm.all_reduce(OnDevice())
 
-    def test_what_lends_by_dlpack_alone(self) -> None:
-        self.lent()
+    def test_what_exports_by_dlpack_alone(self) -> None:
+        self.exported()
 
-        class Lender:
+        class Exporter:
             def __init__(self, array: Any) -> None:
                 self.array = array
 
@@ -138,17 +138,17 @@ class Arrays(RankTest):
                 return self.array.__dlpack_device__()
 
         x = numpy.ones((2, 3), "int64")
-        lender = Lender(x)
-        self.assertIs(self.comm.all_reduce(lender), lender)
+        exporter = Exporter(x)
+        self.assertIs(self.comm.all_reduce(exporter), exporter)
         self.assertTrue((x == self.size).all())
-        with self.assertRaisesRegex(gyre.InvalidArgument, "no type for the elements of the Lender"):
-            self.comm.all_reduce(Lender(numpy.ones(4, "int16")))
+        with self.assertRaisesRegex(gyre.InvalidArgument, "no type for the elements of the Exporter"):
+            self.comm.all_reduce(Exporter(numpy.ones(4, "int16")))
         with self.assertRaisesRegex(gyre.InvalidArgument, "not in one piece"):
-            self.comm.all_reduce(Lender(numpy.ones((2, 3)).T))
+            self.comm.all_reduce(Exporter(numpy.ones((2, 3)).T))
         frozen = numpy.ones(4)
         frozen.flags.writeable = False
         with self.assertRaisesRegex(gyre.InvalidArgument, "read-only|readonly"):
-            self.comm.all_reduce(Lender(frozen))
+            self.comm.all_reduce(Exporter(frozen))
 
     # ---- what calls give, and how they are named ----
 

@@ -13,16 +13,16 @@ import numpy
 import gyre
 from gyre import _driver
 from gyre._compiled import compiled
-from tests.gpu import Array, Lender, Memory, Stream, enter, leave
+from tests.gpu import Array, Exporter, Memory, Stream, enter, leave
 from tests.ranks import FORMS, RankTest, world
 
 Make = Callable[[Any], Any]
 MAKERS: Dict[str, Make] = {"interface": Array}
 if compiled:  # DLPack needs the module
-    MAKERS["dlpack"] = Lender
-    MAKERS["old dlpack"] = lambda like: Lender(like, version=None)
+    MAKERS["dlpack"] = Exporter
+    MAKERS["old dlpack"] = lambda like: Exporter(like, version=None)
 
-BOTH: Tuple[Callable[..., Any], ...] = (Array, Lender) if compiled else (Array,)
+BOTH: Tuple[Callable[..., Any], ...] = (Array, Exporter) if compiled else (Array,)
 
 _attached: Optional[gyre.Communicator] = None
 
@@ -163,10 +163,10 @@ class WithoutStreams(GpuTest):
             z = Array(x)
             self.same(self.comm.all_reduce(z, dtype=name), wanted)
             if compiled:
-                t = Lender(x, code=code)
+                t = Exporter(x, code=code)
                 self.same(self.comm.all_reduce(t), wanted)
 
-    def test_tensors_as_pytorch_lends_them(self) -> None:
+    def test_tensors_as_pytorch_exports_them(self) -> None:
         """By DLPack, or, without the module, as bits; some types are always seen as bits. Its real ones: test_gpu."""
         before: Any = sys.modules.get("torch")
         modules: Dict[str, Any] = sys.modules
@@ -251,21 +251,21 @@ class WithoutStreams(GpuTest):
     @unittest.skipUnless(compiled, "DLPack needs the compiled module, which this run goes without")
     def test_what_is_refused_by_dlpack(self) -> None:
         x = data(self.rank, 6)
-        lenders = [
-            (gyre.InvalidArgument, "Lender is not in one piece", Lender(x, strides=(2,))),
-            (gyre.InvalidArgument, "read-only", Lender(x, flags=1)),
-            (gyre.InvalidArgument, "read-only", Lender(x, flags=2)),  # a copy: what is written to it is lost
-            (gyre.InvalidArgument, "version 2 of DLPack", Lender(x, version=(2, 0))),
-            (gyre.InvalidArgument, "no type for the elements of the Lender", Lender(x, code=9)),
-            (gyre.Unsupported, "DLPack's kind 10", Lender(x, kind=10)),
+        exporters = [
+            (gyre.InvalidArgument, "Exporter is not in one piece", Exporter(x, strides=(2,))),
+            (gyre.InvalidArgument, "read-only", Exporter(x, flags=1)),
+            (gyre.InvalidArgument, "read-only", Exporter(x, flags=2)),  # a copy: what is written to it is lost
+            (gyre.InvalidArgument, "version 2 of DLPack", Exporter(x, version=(2, 0))),
+            (gyre.InvalidArgument, "no type for the elements of the Exporter", Exporter(x, code=9)),
+            (gyre.Unsupported, "DLPack's kind 10", Exporter(x, kind=10)),
         ]
-        for kind, sentence, lender in lenders:
-            self.refused(kind, sentence, lender)
-            self.assertEqual(lender.deleted, len(lender.lent), "each capsule's deleter is called once")
-        self.assertEqual(len(lenders[-1][2].lent), 0, "asked for memory that cannot be reached")
+        for kind, sentence, exporter in exporters:
+            self.refused(kind, sentence, exporter)
+            self.assertEqual(exporter.deleted, len(exporter.exported), "each capsule's deleter is called once")
+        self.assertEqual(len(exporters[-1][2].exported), 0, "asked for memory that cannot be reached")
 
     def test_a_refusal_is_final(self) -> None:
-        """The other protocol would lend memory that is not the array's elements."""
+        """The other protocol would export memory that is not the array's elements."""
         x = data(self.rank, 6, "complex64")
         self.refused(gyre.InvalidArgument, "conjugate bit" if compiled else "PyTorch negates", Conjugated(x))
 
@@ -273,14 +273,14 @@ class WithoutStreams(GpuTest):
     def test_deleters(self) -> None:
         """Called once: when the call has returned, or when the request is complete."""
         x = data(self.rank, 6)
-        y = Lender(x)
+        y = Exporter(x)
         self.comm.all_reduce(y)
-        self.assertEqual((len(y.lent), y.deleted), (1, 1))
+        self.assertEqual((len(y.exported), y.deleted), (1, 1))
         request = self.comm.all_reduce_start(y)
-        self.assertEqual((len(y.lent), y.deleted), (2, 1))
+        self.assertEqual((len(y.exported), y.deleted), (2, 1))
         request.wait()
-        self.assertEqual((len(y.lent), y.deleted), (2, 2))
-        managed = Lender(x, kind=13)
+        self.assertEqual((len(y.exported), y.deleted), (2, 2))
+        managed = Exporter(x, kind=13)
         self.comm.all_reduce(managed)
         self.same(managed, self.comm.all_reduce(x))
         self.assertEqual(managed.deleted, 1)
@@ -299,7 +299,7 @@ class WithoutStreams(GpuTest):
         gyre.wait_all(requests)
 
 
-class Tensor(Lender):
+class Tensor(Exporter):
     """As PyTorch's: its interface knows no bfloat16, and view(type) looks at the same memory."""
 
     __module__ = "torch"
@@ -527,15 +527,15 @@ class OnStreams(GpuTest):
     @unittest.skipUnless(compiled, "DLPack needs the compiled module, which this run goes without")
     def test_deleters(self) -> None:
         stream = Stream()
-        y = Lender(data(self.rank, 10))
+        y = Exporter(data(self.rank, 10))
         stream.stop()
         self.comm.all_reduce(y, stream=stream.handle)
         self.comm.cuda_status()
-        self.assertEqual((len(y.lent), y.deleted), (1, 0))
+        self.assertEqual((len(y.exported), y.deleted), (1, 0))
         stream.go()
         stream.synchronize()
         self.comm.cuda_status()
-        self.assertEqual((len(y.lent), y.deleted), (1, 1))
+        self.assertEqual((len(y.exported), y.deleted), (1, 1))
 
     def test_operations_of_ones_own(self) -> None:
         stream = Stream()

@@ -7,7 +7,7 @@ import weakref
 import numpy
 
 import gyre
-from tests.gpu import Array, Lender, Stream, enter
+from tests.gpu import Array, Exporter, Stream, enter
 from tests.ranks import RankTest
 
 COUNT = 1000
@@ -33,7 +33,7 @@ class Failure(RankTest):
         x = Array(numpy.ones(COUNT, "float32"))
         if self.rank == 0:
             x = Array(numpy.ones(COUNT // 2, "float32"), shape=(COUNT,))
-        target = Lender(numpy.zeros(COUNT, "float32")) if gyre._compiled.compiled else Array(numpy.zeros(COUNT, "float32"))
+        target = Exporter(numpy.zeros(COUNT, "float32")) if gyre._compiled.compiled else Array(numpy.zeros(COUNT, "float32"))
         seen = weakref.ref(x)
         try:
             self.comm.all_reduce(x, target, stream=stream.handle)
@@ -51,10 +51,10 @@ class Failure(RankTest):
             gc.collect()
             time.sleep(0.01)
         self.assertIsNone(seen(), "an array is held although its GPU has failed")
-        if isinstance(target, Lender):
+        if isinstance(target, Exporter):
             del sentence
             gc.collect()
-            self.assertEqual(target.deleted, len(target.lent))
+            self.assertEqual(target.deleted, len(target.exported))
 
 
 if __name__ == "__main__":

@@ -51,5 +51,15 @@ gyre_status gy_run_own(struct gyre_comm *comm, const struct gy_call *call)
 {
     struct gy_call own = *call;
     own.unforced = gy_select_forces(comm, call->collective); /* without a forced choice the short paths are open */
-    return gy_run(comm, &own);
+    const gyre_status status = gy_run(comm, &own);
+    gy_report_shortage(comm, status);
+    return status;
+}
+
+void gy_report_shortage(const struct gyre_comm *comm, gyre_status status)
+{
+    const struct gy_context *ctx = comm->ctx;
+    const bool is_shortage = status == GYRE_NO_MEMORY || status == GYRE_NO_DESCRIPTORS || status == GYRE_SYSTEM;
+    if (is_shortage && !ctx->closed)
+        gy_overlay_report(ctx->overlay, status, ctx->world->rank, comm->error.text);
 }

@@ -150,6 +150,25 @@ static void choose_way(const struct gyre_comm *comm, struct gy_attachment *attac
         gy_log(GY_LOG_INFO, "communicator %u: calls on streams are staged through host memory: %s", comm->id, why);
 }
 
+/* Returns success if every rank has started its thread; else all ranks return the failure of the lowest one that has
+ * none. The caller is inside. */
+static gyre_status agree(struct gyre_comm *comm, bool can)
+{
+    const int32_t mine = can ? comm->size : comm->rank;
+    int32_t lowest = 0;
+    const struct gy_call call = {.collective = GY_ALL_REDUCE,
+                                 .input = &mine,
+                                 .output = &lowest,
+                                 .count = 1,
+                                 .dtype = GYRE_INT32,
+                                 .op = GYRE_MIN};
+    gyre_status status = gy_run_own(comm, &call);
+    if (status == GYRE_SUCCESS && lowest < comm->size)
+        status = gy_error_set(&comm->error, GYRE_SYSTEM, -1, "rank %d can start no thread for calls that streams order",
+                              lowest);
+    return status;
+}
+
 /* The ranks compare what they have; if all of them have it, they make the duplicate. */
 static gyre_status join(struct gyre_comm *comm, struct gy_attachment *attachment, const struct gy_device_fact *mine)
 {
@@ -157,17 +176,38 @@ static gyre_status join(struct gyre_comm *comm, struct gy_attachment *attachment
     gy_progress_enter(comm->ctx);
     comm->error.status = GYRE_SUCCESS;
     gyre_status status = comm->ctx->closed ? comm->ctx->error.status : GYRE_SUCCESS;
-    if (!all)
+    if (status == GYRE_SUCCESS && !all) {
         status = gy_error_set(&comm->error, GYRE_NO_MEMORY, -1, "out of memory for the devices of %d ranks",
                               comm->size);
-    if (all && status == GYRE_SUCCESS)
+        gy_report_shortage(comm, status);
+    }
+    if (status == GYRE_SUCCESS)
         status = compare(comm, mine, all);
-    if (all && status == GYRE_SUCCESS) {
+    if (status == GYRE_SUCCESS) {
         choose_way(comm, attachment, all);
         status = gy_comm_divide(comm, 0, 0, 0, &attachment->traffic);
     }
     gy_progress_leave(comm->ctx);
     gy_free(all);
+    return status;
+}
+
+/* Starts the workers of all ranks, or none. After a failure the duplicate is closed. */
+static gyre_status start_worker(struct gyre_comm *comm, struct gy_attachment *attachment)
+{
+    struct gy_stream_worker *worker = &attachment->worker;
+    const bool started = attachment->has_device &&
+                         gy_stream_worker_open(worker, &attachment->device, attachment->copies, attachment->traffic);
+    gy_progress_enter(comm->ctx);
+    const gyre_status status = agree(comm, started || !attachment->has_device);
+    gy_progress_leave(comm->ctx);
+    if (status == GYRE_SUCCESS)
+        return status;
+    if (started)
+        gy_stream_worker_stop(worker);
+    gy_comm_close(attachment->traffic);
+    if (started)
+        gy_stream_worker_close(worker);
     return status;
 }
 
@@ -202,11 +242,8 @@ gyre_status gy_attach(struct gyre_comm *comm, int number)
     }
     struct gy_attachment none = {0};
     gyre_status status = join(comm, attachment ? attachment : &none, &fact);
-    if (attachment && status == GYRE_SUCCESS && attachment->has_device &&
-        !gy_stream_worker_open(&attachment->worker, &attachment->device, attachment->copies, attachment->traffic)) {
-        gy_comm_close(attachment->traffic);
-        status = gy_error_set(&comm->error, GYRE_SYSTEM, -1, "no thread can be started for calls that streams order");
-    }
+    if (attachment && status == GYRE_SUCCESS)
+        status = start_worker(comm, attachment);
     if (attachment && status == GYRE_SUCCESS) {
         comm->attachment = attachment;
         log_device(comm, attachment);

@@ -255,10 +255,11 @@ static void end_after(struct gy_host_meeting *meeting, const struct gy_arrival *
 {
     const struct gy_launcher *launcher = &meeting->launcher;
     struct gy_error error = {.status = GYRE_SYSTEM, .rank = last->comm->ctx->world->rank};
-    char sentence[300];
+    char sentence[300], what[160];
     gy_driver_sentence(launcher->device.driver, result, launcher->what, sentence, sizeof(sentence));
-    snprintf(error.text, sizeof(error.text), "rank %d: GPU %d has failed: %s", error.rank, launcher->device.number,
-             sentence);
+    gy_shape_print(&last->shape, what, sizeof(what));
+    snprintf(error.text, sizeof(error.text), "rank %d: GPU %d has failed in %s: %s", error.rank,
+             launcher->device.number, what, sentence);
     end(meeting, &error);
 }
 
@@ -357,27 +358,34 @@ static bool place(struct gy_host_meeting *meeting, struct gy_arrival *arrival)
     return true;
 }
 
+/* With the lock: an arrival has no place, and all that its thread has made fail. */
+static void end_without_memory(struct gy_host_meeting *meeting, struct gy_arrival *arrivals,
+                               const struct gy_arrival *placeless)
+{
+    struct gy_error error = {.status = GYRE_NO_MEMORY, .rank = placeless->comm->ctx->world->rank};
+    char what[160];
+    gy_shape_print(&placeless->shape, what, sizeof(what));
+    snprintf(error.text, sizeof(error.text), "rank %d is out of memory for %s", error.rank, what);
+    end(meeting, &error);
+    for (struct gy_arrival *arrival = arrivals; arrival; arrival = arrival->next)
+        decide(arrival, GY_OUTCOME_FAILED);
+}
+
 void gy_host_meeting_arrive(struct gy_host_meeting *meeting, struct gy_arrival *arrivals)
 {
-    bool placed = true;
+    const struct gy_arrival *last = NULL, *placeless = NULL;
     pthread_mutex_lock(&meeting->lock);
-    struct gy_arrival *last = arrivals;
-    for (struct gy_arrival *arrival = arrivals; arrival; arrival = arrival->next) {
+    for (struct gy_arrival *arrival = arrivals; arrival && !placeless; arrival = arrival->next) {
         if (meeting->error.status != GYRE_SUCCESS)
             decide(arrival, GY_OUTCOME_FAILED);
-        else
-            placed = placed && place(meeting, arrival);
+        else if (!place(meeting, arrival))
+            placeless = arrival;
         last = arrival;
     }
-    if (!placed) {
-        const struct gy_error error = {GYRE_NO_MEMORY, last->comm->ctx->world->rank, false,
-                                       "out of memory for a call on a stream"};
-        end(meeting, &error);
-        for (struct gy_arrival *arrival = arrivals; arrival; arrival = arrival->next)
-            decide(arrival, GY_OUTCOME_FAILED);
-    } else if (last && meeting->error.status == GYRE_SUCCESS) {
+    if (placeless)
+        end_without_memory(meeting, arrivals, placeless);
+    else if (last && meeting->error.status == GYRE_SUCCESS)
         settle(meeting, last);
-    }
     pthread_mutex_unlock(&meeting->lock);
 }
 

@@ -1,6 +1,8 @@
 /* Calls that a stream orders: stream_call.h. */
 #include "collectives/device/stream_call.h"
 
+#include <stdio.h>
+
 #include "collectives/device/fused_call.h"
 #include "core/mem.h"
 
@@ -10,6 +12,20 @@ static gyre_status refuse(struct gyre_comm *comm, gyre_status status, const char
     gy_error_set(&comm->error, status, -1, "%s", text);
     comm->error.status = GYRE_SUCCESS; /* the communicator is as before: only the message stays */
     return status;
+}
+
+/* Writes what has failed: "all_reduce on a stream". Returns `text`. */
+static const char *what_of(const struct gy_call *call, char *text, size_t bytes)
+{
+    snprintf(text, bytes, "%s on a stream", gy_collective_name(call->collective));
+    return text;
+}
+
+static gyre_status refuse_memory(struct gyre_comm *comm, const struct gy_call *call)
+{
+    char text[100];
+    snprintf(text, sizeof(text), "out of memory for %s on a stream", gy_collective_name(call->collective));
+    return refuse(comm, GYRE_NO_MEMORY, text);
 }
 
 static gyre_status refuse_result(struct gyre_comm *comm, gy_cu_result result, const char *what)
@@ -50,15 +66,16 @@ static gy_cu_result begin(struct gy_stream_job *job, struct gy_attachment *attac
 
 static gyre_status begin_inside(struct gy_stream_job *job, const struct gy_call *call)
 {
+    char what[64];
     struct gy_attachment *attachment = job->comm->attachment;
     gy_cu_result result = gy_device_enter(&attachment->device);
     if (result != GY_CU_SUCCESS)
         return refuse_result(job->comm, result, "cuCtxPushCurrent");
     gyre_status status = check_capture(job->comm, job->stream);
     if (status == GYRE_SUCCESS && attachment->meeting && !gy_fused_call_begin(job, call))
-        status = refuse(job->comm, GYRE_NO_MEMORY, "out of memory for a call on a stream");
+        status = refuse_memory(job->comm, call);
     else if (status == GYRE_SUCCESS && !attachment->meeting && (result = begin(job, attachment, call)) != GY_CU_SUCCESS)
-        status = refuse_result(job->comm, result, "a call on a stream");
+        status = refuse_result(job->comm, result, what_of(call, what, sizeof(what)));
     gy_device_leave(&attachment->device);
     return status;
 }
@@ -73,7 +90,7 @@ gyre_status gy_stream_call_begin(struct gyre_comm *comm, const struct gy_call *c
         return refuse(comm, status, error.text);
     struct gy_stream_job *job = gy_alloc_zero(1, sizeof(*job));
     if (!job)
-        return refuse(comm, GYRE_NO_MEMORY, "out of memory for a call on a stream");
+        return refuse_memory(comm, call);
     job->comm = comm;
     job->stream = stream;
     status = begin_inside(job, call);
@@ -102,12 +119,9 @@ static gy_cu_result end(struct gy_stream_job *job)
     return result;
 }
 
-/* Takes the jobs of the first one's communicator off the list, in order. */
-static struct gy_stream_job *take_batch(struct gy_stream_job **jobs)
+struct gy_stream_job *gy_stream_jobs_take(struct gy_stream_job **jobs, const struct gyre_comm *comm)
 {
-    struct gy_stream_job *first = *jobs, **last = &first, **at = jobs, *before = NULL;
-    const struct gyre_comm *comm = first->comm;
-    first = NULL;
+    struct gy_stream_job *taken = NULL, **last = &taken, **at = jobs;
     while (*at) {
         struct gy_stream_job *job = *at;
         if (job->comm != comm) {
@@ -116,21 +130,30 @@ static struct gy_stream_job *take_batch(struct gy_stream_job **jobs)
         }
         *at = job->next;
         job->next = NULL;
-        if (before)
-            before->more = true;
-        before = *last = job;
+        *last = job;
         last = &job->next;
     }
-    return first;
+    return taken;
+}
+
+/* The jobs of the first one's communicator. */
+static struct gy_stream_job *take_batch(struct gy_stream_job **jobs)
+{
+    struct gy_stream_job *batch = gy_stream_jobs_take(jobs, (*jobs)->comm);
+    for (struct gy_stream_job *job = batch; job->next; job = job->next)
+        job->more = true;
+    return batch;
 }
 
 /* Calls that ranks of this process have met in, and that they have to stage. */
 static gyre_status begin_staged(struct gy_stream_job **at)
 {
     gyre_status first = GYRE_SUCCESS;
+    char what[64];
     while (*at) {
         struct gy_stream_job *job = *at;
         struct gy_attachment *attachment = job->comm->attachment;
+        what_of(&job->kept.call, what, sizeof(what));
         gy_cu_result result = job->meets ? gy_device_enter(&attachment->device) : GY_CU_SUCCESS;
         if (job->meets && result == GY_CU_SUCCESS) {
             result = begin(job, attachment, &job->kept.call);
@@ -142,8 +165,8 @@ static gyre_status begin_staged(struct gy_stream_job **at)
             at = &job->next;
             continue;
         }
-        gy_stream_worker_fail(&attachment->worker, result, "a call on a stream");
-        first = refuse_result(job->comm, result, "a call on a stream");
+        gy_stream_worker_fail(&attachment->worker, result, what);
+        first = refuse_result(job->comm, result, what);
         *at = job->next;
         gy_free(job);
     }
@@ -152,10 +175,12 @@ static gyre_status begin_staged(struct gy_stream_job **at)
 
 static void end_staged(struct gy_stream_job *jobs)
 {
+    char what[64];
     for (struct gy_stream_job *job = jobs; job; job = job->next) {
         gy_cu_result result = end(job);
         if (result != GY_CU_SUCCESS)
-            gy_stream_worker_fail(&job->comm->attachment->worker, result, "a call on a stream");
+            gy_stream_worker_fail(&job->comm->attachment->worker, result,
+                                  what_of(&job->call.user.call, what, sizeof(what)));
     }
     while (jobs) {
         struct gy_stream_job *batch = take_batch(&jobs);

@@ -12,7 +12,9 @@ gyre_status gy_stream_call_begin(struct gyre_comm *comm, const struct gy_call *c
  * make them. Jobs of one communicator become a batch. A failure is that of the attachment; the first one that this
  * thread finds is returned. Uses the jobs up. */
 gyre_status gy_stream_calls_end(struct gy_stream_job *jobs);
-/* The same for a communicator that is about to be destroyed: it arrives in no call. */
+/* Takes a communicator's jobs off a list. Returns them, in order. */
+struct gy_stream_job *gy_stream_jobs_take(struct gy_stream_job **jobs, const struct gyre_comm *comm);
+/* Ends jobs of a communicator that is about to be destroyed: it arrives in no call. */
 void gy_stream_calls_drop(struct gy_stream_job *jobs);
 
 #endif

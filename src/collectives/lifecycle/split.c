@@ -109,9 +109,12 @@ gyre_status gy_comm_divide(struct gyre_comm *parent, int colour, int key, uint32
     struct ticket mine = {colour, key, ctx->next_comm, word, gy_region_free(ctx)};
     struct ticket *tickets = gy_alloc((size_t)parent->size * sizeof(*tickets));
     parent->error.status = GYRE_SUCCESS; /* failures of an earlier call do not count for this one */
-    if (!tickets)
-        return gy_error_set(&parent->error, GYRE_NO_MEMORY, -1, "out of memory for the tickets of %d ranks",
-                            parent->size);
+    if (!tickets) {
+        gyre_status shortage = gy_error_set(&parent->error, GYRE_NO_MEMORY, -1,
+                                            "out of memory for the tickets of %d ranks", parent->size);
+        gy_report_shortage(parent, shortage);
+        return shortage;
+    }
     gyre_status status = show_tickets(parent, &mine, tickets);
     if (status != GYRE_SUCCESS)
         goto free_tickets;

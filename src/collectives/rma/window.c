@@ -113,15 +113,6 @@ static gyre_status open_links(struct gyre_window *window, const struct exposure 
     return status;
 }
 
-/* Reports that this rank had no memory for its part of a collective call: the others wait for it, and it does not
- * come again. */
-static void tell_shortage(const struct gyre_comm *comm, gyre_status status)
-{
-    struct gy_context *ctx = comm->ctx;
-    if (status == GYRE_NO_MEMORY && !ctx->closed)
-        gy_overlay_report(ctx->overlay, status, ctx->world->rank, comm->error.text);
-}
-
 gyre_status gy_window_expose(struct gyre_comm *comm, void *memory, size_t bytes, struct gyre_window **window_p)
 {
     gyre_status status = GYRE_NO_MEMORY;
@@ -148,17 +139,13 @@ gyre_status gy_window_expose(struct gyre_comm *comm, void *memory, size_t bytes,
     comm->ctx->windows++;
     gy_handle_add(window, GY_HANDLE_WINDOW);
     status = exchange(window, all);
-    if (status != GYRE_SUCCESS) {
-        tell_shortage(comm, status);
-        gy_window_free(window);
-        gy_free(all);
-        return status;
-    }
-    status = map_targets(window, all);
+    if (status == GYRE_SUCCESS)
+        status = map_targets(window, all);
     if (status == GYRE_SUCCESS)
         status = open_links(window, all);
     gy_free(all);
     if (status != GYRE_SUCCESS) {
+        gy_report_shortage(comm, status);
         gy_window_free(window);
         return status;
     }
@@ -244,7 +231,7 @@ gyre_status gy_window_conceal(struct gyre_window *window)
     bool goes_on = comm->ctx->error.status == GYRE_SUCCESS;
     if (status == GYRE_UNSUPPORTED && goes_on) /* nothing has begun: others may still use the window */
         return status;
-    tell_shortage(comm, status); /* the window is freed in any case */
+    gy_report_shortage(comm, status); /* the window is freed in any case */
     window->quiet = status == GYRE_SUCCESS;
     gy_window_free(window);
     if (status != GYRE_SUCCESS || flushed == GYRE_SUCCESS)

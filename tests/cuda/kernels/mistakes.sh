@@ -8,7 +8,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../../.." && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-compile() { ${CXX:-c++} -std=c++17 -O0 -w -ffp-contract=off -fno-strict-aliasing "$@"; }
+compile() { ${CXX:-c++} -std=c++17 -O0 -fno-lto -w -ffp-contract=off -fno-strict-aliasing "$@"; }
 
 for source in emu emu_switch; do
     compile -c "$root/tests/support/gpu/$source.cc" -o "$work/$source.o"

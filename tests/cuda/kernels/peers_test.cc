@@ -1,8 +1,8 @@
 /* Kernels that wait for each other, on fibres: one shot and two shot with 2 to 8 ranks on a GPU each, every type and
- * operation, with streams that run ahead of one another, against the processor's bits. Before every kernel its
- * stream writes the input, behind it it takes the output and overwrites the input, as a caller may: a kernel that begins
- * or ends too early is seen. Then a rank that
- * never comes, an abort, and ranks that share a GPU without room. argv[1]: the first seed. */
+ * operation, with streams that run ahead of one another and GPUs that lag, against the processor's bits. Before every
+ * kernel its stream writes the input, behind it it takes the output and overwrites the input, as a caller may: a kernel
+ * that begins or ends too early is seen. Then a rank that never comes, an abort, and ranks that share a GPU without
+ * room. argv[1]: the first seed. */
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -230,6 +230,7 @@ struct check {
         for (int k = 0; k < 2; k++) {
             const shape s = random_shape(type, op, canonical);
             prepare(s);
+            emu_lag(below(2) ? (int)below((unsigned)s.ranks) : -1);
             for (int r = 0; r < s.ranks; r++)
                 if (k == 0)
                     submit_rank(s, "one_shot", one_shot<type, op, canonical>, r, one_shot_of);
@@ -302,6 +303,7 @@ int main(int argc, char **argv)
         emu_seed(k);
         for_pairs(all);
     }
+    emu_lag(-1);
     lost_rank("one_shot", one_shot<GYRE_FLOAT32, GYRE_SUM, false>, one_shot_of);
     lost_rank("two_shot", two_shot<GYRE_FLOAT32, GYRE_SUM, false>, two_shot_of);
     no_room();

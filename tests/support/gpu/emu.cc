@@ -56,6 +56,7 @@ static std::deque<std::unique_ptr<launch>> launches; /* not over */
 static std::vector<emu_fibre *> runnable, live;
 static std::vector<std::unique_ptr<char[]>> stacks; /* unused ones */
 static uint64_t launches_made, changes, random_state = 1;
+static int lagging = -1;
 static void *(*memory_at)(const void *, size_t, int);
 static uint64_t faults; /* a bit of each device */
 static unsigned room[EMU_DEVICES], resident[EMU_DEVICES], divergent;
@@ -67,6 +68,11 @@ uint64_t emu_random()
     random_state ^= random_state >> 7;
     random_state ^= random_state << 17;
     return random_state >> 11;
+}
+
+void emu_lag(int device)
+{
+    lagging = device;
 }
 
 void emu_seed(uint64_t seed)
@@ -412,9 +418,18 @@ static void end_fibre(emu_fibre *f)
         wake_block(b);
 }
 
-static void run_one()
+/* A thread of the device that lags is taken one time in 32, unless there is no other. */
+static size_t pick()
 {
     size_t k = emu_random() % runnable.size();
+    for (int n = 0; n < 8 && runnable[k]->block->of->what.device == lagging && emu_random() % 32 > 0; n++)
+        k = emu_random() % runnable.size();
+    return k;
+}
+
+static void run_one()
+{
+    size_t k = pick();
     emu_fibre *f = runnable[k];
 
     emu_self = f;

@@ -45,6 +45,8 @@ void emu_seed(uint64_t seed);
 void emu_memory(void *(*at)(const void *address, size_t bytes, int device));
 /* How many blocks a device holds; 0: any number, as at the start. */
 void emu_room(int device, unsigned blocks);
+/* The threads of this device run far less often than the others; −1: none does, as at the start. */
+void emu_lag(int device);
 /* Returns the number of the launch, from 1 on. Of the launches of a device that may begin, the first one gets room. */
 uint64_t emu_submit(const struct emu_launch *launch);
 bool emu_over(uint64_t launch);
