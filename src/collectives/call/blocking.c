@@ -1,6 +1,8 @@
 /* A blocking call: its short path, or a request. */
 #include "collectives/call/blocking.h"
 
+#include <stdio.h>
+
 #include "collectives/call/dispatch.h"
 #include "collectives/call/launch.h"
 #include "collectives/call/prepare.h"
@@ -60,6 +62,9 @@ void gy_report_shortage(const struct gyre_comm *comm, gyre_status status)
 {
     const struct gy_context *ctx = comm->ctx;
     const bool is_shortage = status == GYRE_NO_MEMORY || status == GYRE_NO_DESCRIPTORS || status == GYRE_SYSTEM;
-    if (is_shortage && !ctx->closed)
-        gy_overlay_report(ctx->overlay, status, ctx->world->rank, comm->error.text);
+    if (!is_shortage || ctx->closed)
+        return;
+    char text[512];
+    snprintf(text, sizeof(text), "rank %d: %.490s", ctx->world->rank, comm->error.text);
+    gy_overlay_report(ctx->overlay, status, ctx->world->rank, text);
 }

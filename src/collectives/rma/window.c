@@ -153,7 +153,7 @@ gyre_status gy_window_expose(struct gyre_comm *comm, void *memory, size_t bytes,
     return GYRE_SUCCESS;
 
 tell: /* the others wait for this rank */
-    gy_overlay_report(comm->ctx->overlay, status, comm->ctx->world->rank, comm->error.text);
+    gy_report_shortage(comm, status);
     gy_free(window);
     gy_free(all);
     gy_free(targets);
