@@ -2,9 +2,9 @@
 
 int gm_barrier(MPI_Comm comm)
 {
-    struct gm_twin *twin = gm_twin_find(comm, GM_BARRIER);
-    if (!twin)
+    struct gm_shadow *shadow = gm_shadow_find(comm, GM_BARRIER);
+    if (!shadow)
         return GM_PASS;
-    gm_take_begin(twin);
-    return gm_take_end(twin, gyre_barrier(twin->comm), GM_BARRIER);
+    gm_take_begin(shadow);
+    return gm_take_end(shadow, gyre_barrier(shadow->comm), GM_BARRIER);
 }

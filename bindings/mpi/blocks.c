@@ -5,15 +5,15 @@
 
 #include "data.h"
 
-bool gm_blocks_measure(struct gm_blocks_view *view, const struct gm_blocks *blocks, const struct gm_twin *twin,
+bool gm_blocks_measure(struct gm_blocks_view *view, const struct gm_blocks *blocks, const struct gm_shadow *shadow,
                        int list)
 {
-    *view = (struct gm_blocks_view){.blocks = *blocks, .size = twin->size};
-    if ((!blocks->counts.narrow && !blocks->counts.wide) || (!blocks->places.narrow && !blocks->places.wide) ||
+    *view = (struct gm_blocks_view){.blocks = *blocks, .size = shadow->size};
+    if ((!blocks->counts.narrow && !blocks->counts.wide) || (!blocks->displs.narrow && !blocks->displs.wide) ||
         !gm_datatype_layout(blocks->type, &view->layout))
         return false;
-    view->counts = gm_twin_list(twin, list);
-    view->places = gm_twin_list(twin, list + 1);
+    view->counts = gm_shadow_list(shadow, list);
+    view->displs = gm_shadow_list(shadow, list + 1);
     for (int rank = 0; rank < view->size; rank++) {
         MPI_Count count = gm_count(blocks->counts, rank);
         if (count < 0)
@@ -24,14 +24,14 @@ bool gm_blocks_measure(struct gm_blocks_view *view, const struct gm_blocks *bloc
     return true;
 }
 
-/* Where the block begins in the buffer: bytes after its beginning. The place of an empty block may be anything. */
+/* Returns the offset of a block in the buffer, in bytes. That of an empty block may be anything. */
 static MPI_Aint offset_of(const struct gm_blocks_view *view, int rank)
 {
-    return gm_place(view->blocks.places, rank) * view->layout.extent;
+    return gm_displ(view->blocks.displs, rank) * view->layout.extent;
 }
 
-/* One after the other, and, where they are to be joined, without gaps. */
-static bool are_in_place(const struct gm_blocks_view *view, bool joined)
+/* True if the blocks are in ascending order, and, if they are to be joined, without gaps. */
+static bool are_usable(const struct gm_blocks_view *view, bool joined)
 {
     bool any = false;
     MPI_Aint end = 0;
@@ -51,7 +51,7 @@ static char *block_of(const struct gm_blocks_view *view, int rank)
     return (char *)((uintptr_t)view->blocks.buffer + (uintptr_t)offset_of(view, rank));
 }
 
-/* Places cannot be negative in gyre: they count from the first block. */
+/* Displacements of gyre cannot be negative: they are relative to the first block that is not empty. */
 static void use_buffer(struct gm_blocks_view *view)
 {
     MPI_Aint base = 0;
@@ -60,7 +60,7 @@ static void use_buffer(struct gm_blocks_view *view)
         if (view->counts[rank] > 0 && !any)
             base = offset_of(view, rank);
         any = any || view->counts[rank] > 0;
-        view->places[rank] = view->counts[rank] > 0 ? (size_t)(offset_of(view, rank) - base) : 0;
+        view->displs[rank] = view->counts[rank] > 0 ? (size_t)(offset_of(view, rank) - base) : 0;
     }
     view->bytes = (char *)((uintptr_t)view->blocks.buffer + (uintptr_t)base);
 }
@@ -69,7 +69,7 @@ static bool fill_copy(const struct gm_blocks_view *view)
 {
     for (int rank = 0; rank < view->size; rank++)
         if (view->counts[rank] > 0 && !gm_pack(block_of(view, rank), gm_count(view->blocks.counts, rank),
-                                               view->blocks.type, &view->layout, view->bytes + view->places[rank]))
+                                               view->blocks.type, &view->layout, view->bytes + view->displs[rank]))
             return false;
     return true;
 }
@@ -80,7 +80,7 @@ static bool use_copy(struct gm_blocks_view *view)
     view->bytes = malloc(view->length);
     view->packed = view->bytes != NULL;
     for (int rank = 0; rank < view->size; at += view->counts[rank++])
-        view->places[rank] = at;
+        view->displs[rank] = at;
     return view->packed;
 }
 
@@ -94,7 +94,7 @@ bool gm_are_equal(const size_t *counts, int size)
 
 bool gm_blocks_open(struct gm_blocks_view *view, bool fill, bool joined)
 {
-    if (view->length == 0 || (view->layout.plain && are_in_place(view, joined))) {
+    if (view->length == 0 || (view->layout.plain && are_usable(view, joined))) {
         use_buffer(view);
         return true;
     }
@@ -107,7 +107,7 @@ void gm_blocks_close(struct gm_blocks_view *view, bool back)
         return;
     for (int rank = 0; rank < view->size && back; rank++)
         if (view->counts[rank] > 0)
-            gm_unpack(view->bytes + view->places[rank], block_of(view, rank), gm_count(view->blocks.counts, rank),
+            gm_unpack(view->bytes + view->displs[rank], block_of(view, rank), gm_count(view->blocks.counts, rank),
                       view->blocks.type, &view->layout);
     free(view->bytes);
 }

@@ -2,7 +2,7 @@
 #ifndef GYRE_MPI_CALL_H
 #define GYRE_MPI_CALL_H
 
-/* Name in MPI, name of the enumerator. The number of a call is its bit in the mask that ranks agree on: twin.h. */
+/* Name in MPI, name of the enumerator. The number of a call is its bit in the mask that ranks agree on: shadow.h. */
 #define GM_CALL_MAP(X)                            \
     X(Barrier, BARRIER)                           \
     X(Bcast, BCAST)                               \
@@ -26,11 +26,11 @@ enum gm_call {
         GM_CALLS
 };
 
-/* The name without "MPI_"; static. */
+/* Returns the name without "MPI_"; static. */
 const char *gm_call_name(enum gm_call call);
 
-/* The mask of all calls without those of the text: names in any case of letters, between commas. An unknown name is
- * reported on standard error and changes nothing. NULL is the empty text. */
+/* Returns the mask of all calls but those in the text, which are names in any case, separated by commas. An unknown
+ * name is reported on standard error and ignored. NULL is the empty text. */
 unsigned gm_call_mask(const char *passed);
 
 #endif

@@ -1,6 +1,6 @@
-/* The MPI functions that a program calls, with counts of type int. In Open MPI the Fortran bindings of every kind
- * (mpif.h, mpi, mpi_f08) end in a call of the PMPI name, so that the interposer defines that name as well; MPICH's end
- * in a call of the MPI name. */
+/* The MPI functions that a program calls, with counts of type int. In Open MPI the Fortran bindings of all kinds
+ * (mpif.h, mpi, mpi_f08) call the PMPI name, so the interposer defines that name, too. In MPICH they call the MPI
+ * name. */
 #include "library.h"
 #include "report.h"
 #include "take.h"
@@ -25,7 +25,7 @@
     ALSO_PMPI(name, parameters)
 
 #define COUNT int
-#define PLACE int
+#define DISPL int
 #define COUNTS(list) ((struct gm_counts){list, NULL})
 #define BLOCKS(memory, counts, offsets, mpi_type) \
     ((struct gm_blocks){gm_data(memory, 0, mpi_type).buffer, COUNTS(counts), {offsets, NULL}, mpi_type})

@@ -1,4 +1,4 @@
-/* The MPI functions with counts of type MPI_Count, where the MPI library has them: MPI 4. */
+/* The MPI functions with counts of type MPI_Count, if the MPI library has them (MPI 4). */
 #include "report.h"
 #include "take.h"
 
@@ -15,7 +15,7 @@
     }
 
 #define COUNT MPI_Count
-#define PLACE MPI_Aint
+#define DISPL MPI_Aint
 #define COUNTS(list) ((struct gm_counts){NULL, list})
 #define BLOCKS(memory, counts, offsets, mpi_type) \
     ((struct gm_blocks){gm_data(memory, 0, mpi_type).buffer, COUNTS(counts), {NULL, offsets}, mpi_type})

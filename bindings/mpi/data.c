@@ -3,9 +3,9 @@
 #include <limits.h>
 #include <stdlib.h>
 
-#define PIECE (1 << 30) /* bytes that are packed by one call, whose sizes are of type int */
+#define PIECE (1 << 30) /* bytes packed by one call, since the sizes of PMPI_Pack are of type int */
 
-/* Elements of one call; 0: one element is too long. */
+/* Elements packed by one call; 0: a single element is too long. */
 static MPI_Count elements_of_piece(const struct gm_layout *layout)
 {
     return layout->bytes > INT_MAX ? 0 : layout->bytes > PIECE ? 1 : PIECE / (MPI_Count)layout->bytes;
@@ -16,8 +16,8 @@ static char *place_of(const void *buffer, MPI_Count element, const struct gm_lay
     return (char *)((uintptr_t)buffer + (uintptr_t)(element * layout->extent));
 }
 
-/* A buffer and a datatype that together mean what the caller's do. MPICH's MPI_Pack refuses the address MPI_BOTTOM:
- * then the buffer begins a byte later and the datatype a byte earlier. */
+/* A buffer and a datatype that mean the same as the caller's. MPICH's MPI_Pack refuses the address MPI_BOTTOM. In that
+ * case the buffer begins one byte later, and the datatype one byte earlier. */
 struct base {
     const void *buffer;
     MPI_Datatype type;

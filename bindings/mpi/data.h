@@ -1,4 +1,4 @@
-/* The data of one argument: buffer, count, datatype; and a view of them as bytes in the order of the type signature. */
+/* An argument of buffer, count and datatype, and a view of its data as bytes in the order of the type signature. */
 #ifndef GYRE_MPI_DATA_H
 #define GYRE_MPI_DATA_H
 
@@ -15,7 +15,8 @@ struct gm_data {
     MPI_Datatype type;
 };
 
-/* Bytes as gyre moves them. They are the buffer itself where the datatype is plain, and a packed copy otherwise. */
+/* The bytes that gyre transfers: the buffer itself if the datatype is plain (datatype.h), and a packed copy
+ * otherwise. */
 struct gm_view {
     char *bytes;
     size_t length;
@@ -24,17 +25,18 @@ struct gm_view {
     struct gm_layout layout;
 };
 
-/* Everything but the bytes. False: count or datatype are invalid, and the MPI library is to report it. */
+/* Sets all fields but `bytes`. Returns false if count or datatype is invalid; the MPI library is to report that. */
 bool gm_view_measure(struct gm_view *view, struct gm_data data);
 
-/* Finds or makes the bytes of `times` times as many elements; `fill`: the copy gets the data. False: there is no
- * memory. */
+/* Sets `bytes` for `times` as many elements, and makes a copy where one is needed. `fill`: the data are copied to it.
+ * Returns false if there is no memory. */
 bool gm_view_open(struct gm_view *view, int times, bool fill);
 
-/* Frees the copy; `back`: after its bytes have gone to the buffer. A view that was never opened is allowed. */
+/* Frees the copy. `back`: its bytes are copied to the buffer first. Does nothing for a view that has not been
+ * opened. */
 void gm_view_close(struct gm_view *view, bool back);
 
-/* Packs `count` elements at `buffer` into `bytes`, or unpacks them. */
+/* Packs `count` elements at `buffer` into `bytes`, or unpacks them. Returns false after an error of MPI. */
 bool gm_pack(const void *buffer, MPI_Count count, MPI_Datatype type, const struct gm_layout *layout, char *bytes);
 bool gm_unpack(const char *bytes, void *buffer, MPI_Count count, MPI_Datatype type, const struct gm_layout *layout);
 

@@ -57,7 +57,7 @@ static struct gm_datatype table[] = {
 };
 enum { ROWS = sizeof(table) / sizeof(*table) };
 
-/* An MPI library that was built without Fortran has MPI_DATATYPE_NULL, or a type of no bytes, for Fortran's types. */
+/* An MPI library built without Fortran has MPI_DATATYPE_NULL, or a type of size 0, for Fortran's types. */
 static void measure(void)
 {
     for (int row = 0; row < ROWS; row++) {
@@ -79,7 +79,7 @@ const struct gm_datatype *gm_datatype_find(MPI_Datatype type)
     return NULL;
 }
 
-/* The datatypes of which `type` was made. */
+/* The numbers of arguments from which a datatype was constructed. */
 struct parts {
     int integers, addresses, types, combiner;
 };
@@ -93,7 +93,7 @@ static struct parts parts_of(MPI_Datatype type)
 
 static bool is_in_order(MPI_Datatype type);
 
-/* Duplicates and contiguous types have one part, and at most one integer. */
+/* Duplicates and contiguous types have one component type and at most one integer argument. */
 static bool part_is_in_order(MPI_Datatype type, const struct parts *parts)
 {
     int integers[1];
@@ -108,7 +108,7 @@ static bool part_is_in_order(MPI_Datatype type, const struct parts *parts)
     return in_order;
 }
 
-/* Is a component that comes later in the signature at a higher address, too? False also where that is not known. */
+/* True if components that come later in the signature lie at higher addresses. False also if that is not known. */
 static bool is_in_order(MPI_Datatype type)
 {
     const struct parts parts = parts_of(type);

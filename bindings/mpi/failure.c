@@ -3,19 +3,19 @@
 #include <pthread.h>
 #include <stdio.h>
 
-/* The error code whose text is the sentence of the last failure. MPICH 4.0 adds no text to a code of a predefined
- * class: its MPI_Error_string prints whatever message of its own has the same number. There the code is the class, and
- * the sentence is on standard error only. */
-static int code_with_text(const char *sentence)
+/* Returns an error code whose text is the message of the last failure. MPICH 4.0 cannot add a text to a code of a
+ * predefined class: its MPI_Error_string then prints an unrelated message. With MPICH the code is therefore the class,
+ * and the message appears on standard error only. */
+static int code_with_text(const char *message)
 {
 #ifdef MPICH_VERSION
-    (void)sentence;
+    (void)message;
     return MPI_ERR_OTHER;
 #else
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static int added = MPI_ERR_OTHER;
     char text[MPI_MAX_ERROR_STRING];
-    snprintf(text, sizeof(text), "%s", sentence);
+    snprintf(text, sizeof(text), "%s", message);
     pthread_mutex_lock(&lock);
     if (added == MPI_ERR_OTHER && PMPI_Add_error_code(MPI_ERR_OTHER, &added) != MPI_SUCCESS)
         added = MPI_ERR_OTHER;
@@ -26,7 +26,7 @@ static int code_with_text(const char *sentence)
 #endif
 }
 
-static int code_of(gyre_status status, const char *sentence)
+static int code_of(gyre_status status, const char *message)
 {
 #if defined(MPI_ERR_PROC_FAILED)
     if (status == GYRE_PEER_DEAD || status == GYRE_PEER_UNREACHABLE)
@@ -37,35 +37,36 @@ static int code_of(gyre_status status, const char *sentence)
 #else
     (void)status;
 #endif
-    return code_with_text(sentence);
+    return code_with_text(message);
 }
 
-/* Once per communicator: a program that goes on gets the same failure from every call. */
-static void report(struct gm_twin *twin, const char *sentence, enum gm_call call)
+/* Writes the first failure of a communicator. A program that continues gets the same failure from every call. */
+static void report(struct gm_shadow *shadow, const char *message, enum gm_call call)
 {
-    if (!twin->reported)
-        fprintf(stderr, "gyre-mpi: rank %d of %d: MPI_%s: %s\n", twin->rank, twin->size, gm_call_name(call), sentence);
-    twin->reported = true;
+    if (!shadow->reported)
+        fprintf(stderr, "gyre-mpi: rank %d of %d: MPI_%s: %s\n", shadow->rank, shadow->size, gm_call_name(call),
+                message);
+    shadow->reported = true;
 }
 
-static int fail(struct gm_twin *twin, gyre_status status, enum gm_call call, const char *sentence)
+static int fail(struct gm_shadow *shadow, gyre_status status, enum gm_call call, const char *message)
 {
-    report(twin, sentence, call);
-    int code = code_of(status, sentence);
-    PMPI_Comm_call_errhandler(twin->mpi, code);
+    report(shadow, message, call);
+    int code = code_of(status, message);
+    PMPI_Comm_call_errhandler(shadow->mpi, code);
     return code;
 }
 
-int gm_failure_end(struct gm_twin *twin, gyre_status status, enum gm_call call)
+int gm_failure_end(struct gm_shadow *shadow, gyre_status status, enum gm_call call)
 {
     if (status != GYRE_SUCCESS)
-        return fail(twin, status, call, gyre_last_error(twin->comm));
-    twin->taken[call]++;
+        return fail(shadow, status, call, gyre_last_error(shadow->comm));
+    shadow->taken[call]++;
     return MPI_SUCCESS;
 }
 
-int gm_failure_memory(struct gm_twin *twin, enum gm_call call)
+int gm_failure_no_memory(struct gm_shadow *shadow, enum gm_call call)
 {
-    gyre_comm_abort(twin->comm);
-    return fail(twin, GYRE_NO_MEMORY, call, "out of memory for a copy of the data");
+    gyre_comm_abort(shadow->comm);
+    return fail(shadow, GYRE_NO_MEMORY, call, "out of memory for a copy of the data");
 }

@@ -1,6 +1,5 @@
-/* The functions of the MPI library behind the interposer: the next definitions of the PMPI names in the order of the
- * loader. A plain call of PMPI_Allreduce would not reach the library, because the interposer for Open MPI defines that
- * name as well: see calls.c. */
+/* The MPI library's own functions: the next definitions of the PMPI names in the loader's search order. A plain call of
+ * PMPI_Allreduce would call the interposer, since the interposer for Open MPI defines that name, too: see calls.c. */
 #ifndef GYRE_MPI_LIBRARY_H
 #define GYRE_MPI_LIBRARY_H
 
@@ -14,7 +13,7 @@ struct gm_library {
 #undef GM_MEMBER
 };
 
-/* Filled when the interposer is loaded. */
+/* Filled in when the interposer is loaded. */
 extern struct gm_library gm_library;
 
 #endif

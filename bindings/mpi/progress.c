@@ -7,12 +7,12 @@
 #include <sys/epoll.h>
 #include <time.h>
 
-#define SLICE_NS 100000 /* of a sleep, between which the MPI library progresses */
-#define TESTS 8         /* at each of these times */
+#define SLICE_NS 100000 /* longest part of a sleep between two tests of the request */
+#define TESTS 8         /* number of tests between two such parts */
 
 _Thread_local MPI_Request *gm_progress_request;
 
-/* Nobody asks for the status of the request. */
+/* MPI requires a status, although no call reads it. */
 static int query(void *state, MPI_Status *status)
 {
     (void)state;
@@ -72,7 +72,7 @@ int __wrap_sched_yield(void)
     return __real_sched_yield();
 }
 
-/* What is left of a sleep, and its next slice. */
+/* The remaining time of a sleep, and the next part of it. */
 static long long nanoseconds(const struct timespec *timeout)
 {
     return timeout ? timeout->tv_sec * 1000000000LL + timeout->tv_nsec : LLONG_MAX;
@@ -113,7 +113,7 @@ int __wrap_epoll_pwait2(int fd, struct epoll_event *events, int most, const stru
     return result;
 }
 
-/* For kernels without epoll_pwait2: a slice is a millisecond. */
+/* For Linux without epoll_pwait2: a part of the sleep is one millisecond. */
 int __wrap_epoll_wait(int fd, struct epoll_event *events, int most, int timeout)
 {
     int result = 0;

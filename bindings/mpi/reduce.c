@@ -1,4 +1,4 @@
-/* Reductions. Datatype, operation and counts are the same on every rank by MPI's rules. */
+/* Reductions. MPI requires datatype, operation and counts to be the same on every rank. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,14 +17,14 @@ int gm_allreduce(const void *input, struct gm_data output, MPI_Op op, MPI_Comm c
     struct gm_reduction how;
     if (output.count < 0 || !gm_reduction_find(output.type, op, &how))
         return GM_PASS;
-    struct gm_twin *twin = gm_twin_find(comm, GM_ALLREDUCE);
-    if (!twin)
+    struct gm_shadow *shadow = gm_shadow_find(comm, GM_ALLREDUCE);
+    if (!shadow)
         return GM_PASS;
     if (output.count == 0)
         return MPI_SUCCESS;
-    gm_take_begin(twin);
-    return gm_take_end(twin,
-                       gyre_all_reduce(twin->comm, input_of(input, output.buffer), output.buffer,
+    gm_take_begin(shadow);
+    return gm_take_end(shadow,
+                       gyre_all_reduce(shadow->comm, input_of(input, output.buffer), output.buffer,
                                        (size_t)output.count * how.factor, how.dtype, how.op),
                        GM_ALLREDUCE);
 }
@@ -34,19 +34,20 @@ int gm_reduce(const void *input, struct gm_data output, MPI_Op op, int root, MPI
     struct gm_reduction how;
     if (output.count < 0 || !gm_reduction_find(output.type, op, &how))
         return GM_PASS;
-    struct gm_twin *twin = gm_twin_find(comm, GM_REDUCE);
-    if (!twin || !gm_is_rank(twin, root))
+    struct gm_shadow *shadow = gm_shadow_find(comm, GM_REDUCE);
+    if (!shadow || !gm_is_rank(shadow, root))
         return GM_PASS;
     if (output.count == 0)
         return MPI_SUCCESS;
-    gm_take_begin(twin);
+    gm_take_begin(shadow);
     return gm_take_end(
-        twin, gm_short_reduce(twin, input_of(input, output.buffer), output.buffer, (size_t)output.count, &how, root),
+        shadow,
+        gm_short_reduce(shadow, input_of(input, output.buffer), output.buffer, (size_t)output.count, &how, root),
         GM_REDUCE);
 }
 
-/* Where a rank's block goes. In place MPI wants the block at the beginning of the buffer that holds the input, and gyre
- * wants it in another place; then the block is made in a copy. */
+/* The destination of a rank's block. With MPI_IN_PLACE MPI expects the block at the beginning of the buffer, which also
+ * holds the input; gyre expects it elsewhere. The block is then reduced into a copy. */
 struct block {
     const void *input;
     void *output, *copy;
@@ -72,11 +73,13 @@ static void close_block(struct block *block, bool back)
     free(block->copy);
 }
 
-static int reduce_blocks(struct gm_twin *twin, const struct block *block, size_t count, const struct gm_reduction *how)
+static int reduce_blocks(struct gm_shadow *shadow, const struct block *block, size_t count,
+                         const struct gm_reduction *how)
 {
-    gm_take_begin(twin);
+    gm_take_begin(shadow);
     return gm_take_end(
-        twin, gyre_reduce_scatter(twin->comm, block->input, place_of(block), count * how->factor, how->dtype, how->op),
+        shadow,
+        gyre_reduce_scatter(shadow->comm, block->input, place_of(block), count * how->factor, how->dtype, how->op),
         GM_REDUCE_SCATTER_BLOCK);
 }
 
@@ -86,24 +89,24 @@ int gm_reduce_scatter_block(const void *input, struct gm_data output, MPI_Op op,
     struct block block;
     if (output.count < 0 || !gm_reduction_find(output.type, op, &how))
         return GM_PASS;
-    struct gm_twin *twin = gm_twin_find(comm, GM_REDUCE_SCATTER_BLOCK);
-    if (!twin)
+    struct gm_shadow *shadow = gm_shadow_find(comm, GM_REDUCE_SCATTER_BLOCK);
+    if (!shadow)
         return GM_PASS;
     if (output.count == 0)
         return MPI_SUCCESS;
     int code = open_block(&block, input, output.buffer, (size_t)output.count * how.bytes)
-                   ? reduce_blocks(twin, &block, (size_t)output.count, &how)
-                   : gm_failure_memory(twin, GM_REDUCE_SCATTER_BLOCK);
+                   ? reduce_blocks(shadow, &block, (size_t)output.count, &how)
+                   : gm_failure_no_memory(shadow, GM_REDUCE_SCATTER_BLOCK);
     close_block(&block, code == MPI_SUCCESS);
     return code;
 }
 
-/* The counts of gyre's elements; false: one is invalid. */
-static bool list_counts(const struct gm_twin *twin, struct gm_counts counts, size_t factor, size_t *sum_p)
+/* Lists the counts in gyre elements. Returns false if a count is invalid. */
+static bool list_counts(const struct gm_shadow *shadow, struct gm_counts counts, size_t factor, size_t *sum_p)
 {
-    size_t *list = gm_twin_list(twin, 0);
+    size_t *list = gm_shadow_list(shadow, 0);
     *sum_p = 0;
-    for (int rank = 0; rank < twin->size; rank++) {
+    for (int rank = 0; rank < shadow->size; rank++) {
         if (gm_count(counts, rank) < 0)
             return false;
         list[rank] = (size_t)gm_count(counts, rank) * factor;
@@ -112,18 +115,18 @@ static bool list_counts(const struct gm_twin *twin, struct gm_counts counts, siz
     return true;
 }
 
-static gyre_status reduce_lists(struct gm_twin *twin, const struct block *block, const struct gm_reduction *how)
+static gyre_status reduce_lists(struct gm_shadow *shadow, const struct block *block, const struct gm_reduction *how)
 {
-    const size_t *counts = gm_twin_list(twin, 0);
-    if (gm_are_equal(counts, twin->size))
-        return gyre_reduce_scatter(twin->comm, block->input, place_of(block), counts[0], how->dtype, how->op);
-    return gyre_reduce_scatterv(twin->comm, block->input, place_of(block), counts, how->dtype, how->op);
+    const size_t *counts = gm_shadow_list(shadow, 0);
+    if (gm_are_equal(counts, shadow->size))
+        return gyre_reduce_scatter(shadow->comm, block->input, place_of(block), counts[0], how->dtype, how->op);
+    return gyre_reduce_scatterv(shadow->comm, block->input, place_of(block), counts, how->dtype, how->op);
 }
 
-static int take_reduce_lists(struct gm_twin *twin, const struct block *block, const struct gm_reduction *how)
+static int take_reduce_lists(struct gm_shadow *shadow, const struct block *block, const struct gm_reduction *how)
 {
-    gm_take_begin(twin);
-    return gm_take_end(twin, reduce_lists(twin, block, how), GM_REDUCE_SCATTER);
+    gm_take_begin(shadow);
+    return gm_take_end(shadow, reduce_lists(shadow, block, how), GM_REDUCE_SCATTER);
 }
 
 int gm_reduce_scatter(const void *input, void *output, struct gm_counts counts, MPI_Datatype type, MPI_Op op,
@@ -134,14 +137,14 @@ int gm_reduce_scatter(const void *input, void *output, struct gm_counts counts, 
     size_t sum;
     if ((!counts.narrow && !counts.wide) || !gm_reduction_find(type, op, &how))
         return GM_PASS;
-    struct gm_twin *twin = gm_twin_find(comm, GM_REDUCE_SCATTER);
-    if (!twin || !list_counts(twin, counts, how.factor, &sum))
+    struct gm_shadow *shadow = gm_shadow_find(comm, GM_REDUCE_SCATTER);
+    if (!shadow || !list_counts(shadow, counts, how.factor, &sum))
         return GM_PASS;
     if (sum == 0)
         return MPI_SUCCESS;
-    int code = open_block(&block, input, output, (size_t)gm_count(counts, twin->rank) * how.bytes)
-                   ? take_reduce_lists(twin, &block, &how)
-                   : gm_failure_memory(twin, GM_REDUCE_SCATTER);
+    int code = open_block(&block, input, output, (size_t)gm_count(counts, shadow->rank) * how.bytes)
+                   ? take_reduce_lists(shadow, &block, &how)
+                   : gm_failure_no_memory(shadow, GM_REDUCE_SCATTER);
     close_block(&block, code == MPI_SUCCESS);
     return code;
 }

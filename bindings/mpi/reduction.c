@@ -7,10 +7,10 @@
 
 struct operation {
     gyre_op op;
-    unsigned kinds; /* the kinds of datatypes to which it is applied */
+    unsigned kinds; /* kinds of datatypes to which the operation applies */
 };
 
-/* Complex products are left to the MPI library: gyre sees a complex number as two floats. */
+/* Complex products are left to the MPI library: gyre treats a complex number as two floats. */
 static struct operation operation_of(MPI_Op op)
 {
     if (op == MPI_SUM)
@@ -52,7 +52,7 @@ static bool floating(size_t bytes, gyre_dtype *dtype_p)
     return bytes == 4 || bytes == 8;
 }
 
-/* gyre's type of one MPI element, or of half a complex number. */
+/* The gyre type of one MPI element, or of the real part of a complex number. */
 static bool dtype_of(const struct gm_datatype *type, gyre_dtype *dtype_p)
 {
     switch (type->kind) {
@@ -67,7 +67,7 @@ static bool dtype_of(const struct gm_datatype *type, gyre_dtype *dtype_p)
     return false;
 }
 
-/* Bit operations are the same on integers of 16 bits and on two of 8. */
+/* An integer of 16 bits is two of 8 bits for these operations. */
 static bool is_bitwise(gyre_op op)
 {
     return op == GYRE_BIT_AND || op == GYRE_BIT_OR || op == GYRE_BIT_XOR;

@@ -1,4 +1,4 @@
-/* A reduction of MPI's, a datatype and an operation, as one of gyre's. */
+/* The translation of an MPI reduction, a datatype and an operation, to one of gyre. */
 #ifndef GYRE_MPI_REDUCTION_H
 #define GYRE_MPI_REDUCTION_H
 
@@ -6,15 +6,15 @@
 #include <mpi.h>
 #include <stdbool.h>
 
-/* One element of MPI's is `factor` elements of gyre's, `bytes` bytes together. */
+/* One MPI element is `factor` gyre elements, `bytes` bytes in total. */
 struct gm_reduction {
     gyre_dtype dtype;
     gyre_op op;
     size_t factor, bytes;
 };
 
-/* False: gyre has no such reduction. The answer depends on type and operation alone, which MPI wants to be the same on
- * all ranks, so that all ranks get the same answer. */
+/* Returns false if gyre has no such reduction. The result depends only on datatype and operation, which MPI requires to
+ * be the same on all ranks. All ranks therefore get the same result. */
 bool gm_reduction_find(MPI_Datatype type, MPI_Op op, struct gm_reduction *reduction_p);
 
 #endif

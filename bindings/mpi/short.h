@@ -1,7 +1,7 @@
-/* Short calls with a root. gyre's make two trips between ranks, one with the data and one that says that they have been
- * taken; its all_gather and its all_reduce make one. Where the data are short that is the time of the call, and more
- * copies of them cost less: between ranks that are near, the functions below take the call that makes one trip, and
- * gyre's own otherwise. */
+/* Short rooted calls. A rooted call of gyre takes two message latencies: the data, and the acknowledgement that they
+ * have been consumed. Its all_gather and all_reduce take one. For short data the latency decides, and the additional
+ * copies cost less. For ranks that are near (shadow.h) the functions below therefore use all_gather or all_reduce. In
+ * all other cases they use gyre's rooted call. */
 #ifndef GYRE_MPI_SHORT_H
 #define GYRE_MPI_SHORT_H
 
@@ -10,28 +10,29 @@
 #include <stddef.h>
 
 #include "reduction.h"
-#include "twin.h"
+#include "shadow.h"
 
-#define GM_SHORT 2048 /* bytes that each rank gets */
+#define GM_SHORT 2048 /* the largest result of such a call on each rank, in bytes */
 
-/* `blocks` blocks of `bytes` bytes are short: the same on every rank if the numbers are. */
-static inline bool gm_is_short(const struct gm_twin *twin, size_t bytes, int blocks)
+/* True if `blocks` blocks of `bytes` bytes are short. The result is the same on every rank if the arguments are. */
+static inline bool gm_is_short(const struct gm_shadow *shadow, size_t bytes, int blocks)
 {
-    return twin->near && bytes <= GM_SHORT / (size_t)blocks;
+    return shadow->near && bytes <= GM_SHORT / (size_t)blocks;
 }
 
-/* Of two ranks each knows how much passes between them: no counts are sent then, and nothing where it is nothing. */
-static inline bool gm_passes_little(const struct gm_twin *twin, size_t bytes)
+/* True for short data between two ranks. Both ranks know the length, so no counts are sent, and no message if the
+ * length is 0. */
+static inline bool gm_is_short_pair(const struct gm_shadow *shadow, size_t bytes)
 {
-    return twin->size == 2 && gm_is_short(twin, bytes, 2);
+    return shadow->size == 2 && gm_is_short(shadow, bytes, 2);
 }
 
-gyre_status gm_short_broadcast(struct gm_twin *twin, void *buffer, size_t bytes, int root);
-gyre_status gm_short_gather(struct gm_twin *twin, const void *input, void *output, size_t bytes, int root);
-gyre_status gm_short_scatter(struct gm_twin *twin, const void *input, void *output, size_t bytes, int root);
+gyre_status gm_short_broadcast(struct gm_shadow *shadow, void *buffer, size_t bytes, int root);
+gyre_status gm_short_gather(struct gm_shadow *shadow, const void *input, void *output, size_t bytes, int root);
+gyre_status gm_short_scatter(struct gm_shadow *shadow, const void *input, void *output, size_t bytes, int root);
 
-/* `count` elements of MPI's. */
-gyre_status gm_short_reduce(struct gm_twin *twin, const void *input, void *output, size_t count,
+/* `count`: MPI elements. */
+gyre_status gm_short_reduce(struct gm_shadow *shadow, const void *input, void *output, size_t count,
                             const struct gm_reduction *how, int root);
 
 #endif

@@ -1,10 +1,11 @@
-/* The calls as gyre does them, with counts of any width: one function per call, named as the call. Each returns
- * MPI_SUCCESS, an error code after the error handler has been called, or GM_PASS: the call is left to the MPI library.
+/* The calls that gyre takes over, with counts of either width: one function per call, with the name of the call. Each
+ * returns MPI_SUCCESS, an error code after the error handler has been called, or GM_PASS: the call is left to the MPI
+ * library.
  *
- * GM_PASS is the same on every rank of the communicator. It depends on the communicator and, in a reduction, on
- * datatype and operation, which MPI wants to be the same everywhere; or an argument is invalid, which the MPI library
- * reports before it sends anything. What a rank alone can see does not count: MPI_IN_PLACE, buffers, the datatype of
- * data that only moves. Such data are bytes for gyre. */
+ * All ranks of the communicator return GM_PASS, or none. It depends on the communicator, and in a reduction on datatype
+ * and operation, which MPI requires to be the same on every rank. It is also returned for an invalid argument, which
+ * the MPI library reports before it sends anything. It must not depend on what differs between ranks: MPI_IN_PLACE,
+ * buffers, and the datatype of data that are only moved. Such data are bytes for gyre. */
 #ifndef GYRE_MPI_TAKE_H
 #define GYRE_MPI_TAKE_H
 
@@ -14,7 +15,7 @@
 #include "data.h"
 #include "failure.h"
 #include "progress.h"
-#include "twin.h"
+#include "shadow.h"
 
 #define GM_PASS (-1)
 
@@ -34,25 +35,26 @@ int gm_scatterv(struct gm_blocks input, struct gm_data output, int root, MPI_Com
 int gm_alltoall(struct gm_data input, struct gm_data output, MPI_Comm comm);
 int gm_alltoallv(struct gm_blocks input, struct gm_blocks output, MPI_Comm comm);
 
-/* Before and after each call of gyre's that may wait. The end gives MPI's result of gyre's. */
-static inline void gm_take_begin(struct gm_twin *twin)
+/* Called before and after each gyre call that may wait. The end converts gyre's status to MPI's error code. */
+static inline void gm_take_begin(struct gm_shadow *shadow)
 {
-    gm_progress_enter(&twin->idle);
+    gm_progress_enter(&shadow->idle);
 }
 
-static inline int gm_take_end(struct gm_twin *twin, gyre_status status, enum gm_call call)
+static inline int gm_take_end(struct gm_shadow *shadow, gyre_status status, enum gm_call call)
 {
     gm_progress_leave();
-    return gm_failure_end(twin, status, call);
+    return gm_failure_end(shadow, status, call);
 }
 
-/* Broadcasts the twin's list 0, the bytes of every rank, from the root to all; and their sum. */
-int gm_take_counts(struct gm_twin *twin, int root, enum gm_call call);
-size_t gm_take_sum(const struct gm_twin *twin);
+/* gm_take_counts broadcasts the shadow's list 0, the bytes of each rank, from the root. gm_take_sum returns the sum of
+ * the list. */
+int gm_take_counts(struct gm_shadow *shadow, int root, enum gm_call call);
+size_t gm_take_sum(const struct gm_shadow *shadow);
 
-static inline bool gm_is_rank(const struct gm_twin *twin, int rank)
+static inline bool gm_is_rank(const struct gm_shadow *shadow, int rank)
 {
-    return rank >= 0 && rank < twin->size;
+    return rank >= 0 && rank < shadow->size;
 }
 
 #endif
