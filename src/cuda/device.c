@@ -68,7 +68,7 @@ static void print_device(const struct gy_driver *driver, int number, gyre_print_
     print(user, line);
 }
 
-/* Prints what decides which device a rank takes: the variables of the launcher. */
+/* Prints the launcher's variables, which decide to which device a rank is attached by default. */
 static void print_choice(int count, gyre_print_func print, void *user)
 {
     char line[320];
@@ -121,7 +121,7 @@ void gy_device_close(struct gy_device *device)
     gy_cu_device handle;
 
     if (device->context && device->driver->device_get(&handle, device->number) == GY_CU_SUCCESS)
-        (void)device->driver->context_release(handle); /* a driver that is unloaded has released it */
+        (void)device->driver->context_release(handle); /* a driver that is being unloaded has released it */
     device->context = NULL;
 }
 

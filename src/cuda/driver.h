@@ -58,11 +58,11 @@ enum { /* CUdevice_attribute */
        GY_CU_DEVICE_COOPERATIVE_LAUNCH = 95,
 };
 enum { GY_CU_STREAM_NON_BLOCKING = 1, GY_CU_EVENT_DISABLE_TIMING = 2 };
-enum { GY_CU_HOST_PORTABLE = 1 };               /* of cuMemHostAlloc: pinned for all contexts */
+enum { GY_CU_HOST_PORTABLE = 1 };               /* flag of cuMemHostAlloc: pinned for all contexts */
 enum { GY_CU_CAPTURE_NONE = 0 };                /* CUstreamCaptureStatus */
 enum { GY_CU_WAIT_GEQ = 0, GY_CU_WAIT_EQ = 1 }; /* CUstreamWaitValue_flags */
 
-/* CALL(field, name, version of CUDA whose signature is asked for, (parameters)) */
+/* CALL(field, name, version of the CUDA API whose signature is requested, (parameters)) */
 #define GY_DRIVER_FUNCTIONS(CALL)                                                                                      \
     CALL(init, cuInit, 2000, (unsigned))                                                                               \
     CALL(driver_version, cuDriverGetVersion, 2020, (int *))                                                            \
@@ -126,14 +126,14 @@ struct gy_driver {
 };
 #undef GY_DRIVER_FIELD
 
-/* Returns the table, or NULL with the reason in `why` (which may have no bytes). Opens the library at the first call
- * and never closes it. Does not call cuInit. Thread-safe. */
+/* Returns the table, or NULL with the reason in `why` (which may have 0 bytes). Opens the library at the first call and
+ * never closes it. Does not call cuInit. Thread-safe. */
 const struct gy_driver *gy_driver_get(char *why, size_t why_bytes);
-/* The table, if the process has loaded the CUDA driver already, else NULL. Never loads it. Thread-safe. */
+/* Returns the table if the process has already loaded the CUDA driver, otherwise NULL. Never loads it. Thread-safe. */
 const struct gy_driver *gy_driver_if_loaded(void);
-/* For tests: this table from now on; NULL: libcuda.so.1 again. */
+/* For tests: sets the table that the functions above return; NULL: that of libcuda.so.1 again. */
 void gy_driver_use(const struct gy_driver *driver);
-/* True if a release has succeeded, or if the driver has been unloaded, which releases everything. */
+/* True if a release has succeeded, or if the driver is being unloaded, which releases everything. */
 bool gy_driver_released(gy_cu_result result);
 /* Writes "WHAT: CUDA_ERROR_NAME (description)". Returns `text`. */
 const char *gy_driver_sentence(const struct gy_driver *driver, gy_cu_result result, const char *what, char *text,

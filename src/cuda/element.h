@@ -1,18 +1,18 @@
-/* Element types and operations for kernels on a GPU, with the bits of src/core/kernels_values.h. C++ for nvcc and for the
- * compilers of the tests; the rules stand in gyre.h.
+/* Element types and operations of the kernels on a GPU. They give the bits of src/core/kernels_values.h; gyre.h states
+ * the rules. The code is C++, for nvcc and for the compilers of the tests.
  *
  *   gy_reduction<type, op>   load(bits) -> value, combine(value, value) -> value, store(value) -> bits
  *   gy_divide, gy_multiply   the end of an average and the beginning of a pre-multiplied sum, on stored bits
  *
- * Bits are unsigned integers of the element's size. A value is what partial results are kept in:
+ * Bits are unsigned integers of the element's size. Partial results have the following type of value:
  *
- *   integers                   the bits; a minimum or maximum is compared as the type says
+ *   integers                   the bits; a minimum or maximum is compared as signed or unsigned, as the type says
  *   booleans                   all ones or zero
- *   sums and products          float32 for floats of 8, 16 and 32 bits, float64 for the widest
- *   minima and maxima          a signed key that orders as the float does, with -0 below +0 and NaNs outside
+ *   sums and products          float32 for floats of 8, 16 and 32 bits, float64 for float64
+ *   minima and maxima          a signed integer key with the order of the floats, -0 below +0, NaNs beyond all numbers
  *
- * No operation here is contracted into a fused multiply-add: on the device every one is an intrinsic that rounds by
- * itself, and the tests are compiled with -ffp-contract=off. */
+ * No operation is contracted into a fused multiply-add: device code uses the intrinsics that round each operation, and
+ * the tests are compiled with -ffp-contract=off. */
 #ifndef GY_CUDA_ELEMENT_H
 #define GY_CUDA_ELEMENT_H
 
@@ -128,7 +128,7 @@ enum gy_family { GY_FAMILY_INTEGER, GY_FAMILY_BOOL, GY_FAMILY_FLOAT };
 template <int type> struct gy_type;
 template <typename bits_type, typename number_type, gy_family family_of> struct gy_type_of {
     using bits = bits_type;     /* as stored */
-    using number = number_type; /* what sums are kept in; for integers what is compared and divided */
+    using number = number_type; /* the type of partial sums; integers are compared and divided in it */
     static constexpr gy_family family = family_of;
 };
 template <> struct gy_type<GYRE_INT8> : gy_type_of<uint8_t, int8_t, GY_FAMILY_INTEGER> {
@@ -146,8 +146,8 @@ template <> struct gy_type<GYRE_UINT64> : gy_type_of<uint64_t, uint64_t, GY_FAMI
 template <> struct gy_type<GYRE_BOOL> : gy_type_of<uint8_t, uint8_t, GY_FAMILY_BOOL> {
 };
 
-/* Floats: mantissa bits, exponent bias, the quiet NaN and the largest code that is a number or an infinity; for narrow
- * ones also the float32 beyond which a value becomes the NaN. */
+/* Floats: mantissa bits, exponent bias, the quiet NaN, and the largest code that is a number or an infinity. Types
+ * narrower than float32 also have the largest float32 that does not become the NaN. */
 template <typename bits_type, typename number_type, typename key_type, int mantissa, int exponent_bias,
           bits_type quiet_nan, bits_type largest_code, uint32_t beyond>
 struct gy_float_type : gy_type_of<bits_type, number_type, GY_FAMILY_FLOAT> {
@@ -157,7 +157,7 @@ struct gy_float_type : gy_type_of<bits_type, number_type, GY_FAMILY_FLOAT> {
     static constexpr uint32_t nan_above = beyond;
 };
 #define GY_BITS_INFINITY 0x7f800000u
-#define GY_BITS_464 0x43e80000u /* between 448, the largest float8_e4m3, and what would be 480; the tie is even */
+#define GY_BITS_464 0x43e80000u /* halfway between 448, the largest float8_e4m3, and 480; ties round to 448 */
 #define GY_BITS_448 0x43e00000u
 template <>
 struct gy_type<GYRE_FLOAT16> : gy_float_type<uint16_t, float, int16_t, 10, 15, 0x7e00, 0x7c00, GY_BITS_INFINITY> {
@@ -187,7 +187,7 @@ constexpr bool gy_op_defined(int type, int op)
 
 /* ---- Floats as numbers ------------------------------------------------------------------------------------------- */
 
-/* A half as float32, exactly. Below 2^10 the code is an integer times 2^-24. */
+/* Converts a float16 to float32, exactly. Codes below 2^10, the subnormals, are integers times 2^-24. */
 GY_ELEMENT float gy_from_half(uint32_t code)
 {
     uint32_t size = code & 0x7fff, result = (size << 13) + ((127 - 15) << 23);
@@ -198,7 +198,7 @@ GY_ELEMENT float gy_from_half(uint32_t code)
     return gy_float(result | (code & 0x8000) << 16);
 }
 
-/* A float32 in the bits of a narrower type, rounded once to the nearest, ties to even. */
+/* Rounds a float32 to a narrower type, once, to nearest with ties to even. Returns the bits. */
 template <int type> GY_ELEMENT uint32_t gy_round(float value)
 {
     using t = gy_type<type>;
@@ -208,14 +208,15 @@ template <int type> GY_ELEMENT uint32_t gy_round(float value)
     uint32_t code = (size - ((uint32_t)(127 - t::bias) << 23) + ((1u << (drop - 1)) - 1) + (size >> drop & 1)) >> drop;
     if (code > t::largest)
         code = t::largest;
-    /* Below the normal range the addition rounds: the last bit of `step` weighs as much as the smallest number. */
+    /* In the subnormal range the addition rounds: the last bit of `step` has the weight of the smallest subnormal
+     * number. */
     if (size < (uint32_t)(127 - t::bias + 1) << 23)
         code = gy_bits(gy_add(gy_float(size), gy_float(step))) - step;
     code |= bits >> (32 - width) & 1u << (width - 1);
     return size > t::nan_above ? t::quiet : code;
 }
 
-/* Bits as what is computed with, and back; a NaN is stored as the quiet one. */
+/* Converts stored bits to the type of arithmetic, and back. Every NaN is stored as the quiet NaN. */
 template <int type> struct gy_number {
     using bits = typename gy_type<type>::bits;
     GY_MEMBER float load(bits b) { return gy_from_half(type == GYRE_FLOAT8_E5M2 ? (uint32_t)b << 8 : (uint32_t)b); }
@@ -248,7 +249,7 @@ template <> struct gy_number<GYRE_FLOAT64> {
 
 /* ---- Reductions -------------------------------------------------------------------------------------------------- */
 
-/* Integers: arithmetic modulo 2^bits, in at least 32 bits so that nothing is promoted to a signed type. */
+/* Integers: arithmetic modulo 2^bits. It uses at least 32 bits, so that no operand is promoted to a signed type. */
 template <int type, int op> struct gy_integer_reduction {
     using bits = typename gy_type<type>::bits;
     using number = typename gy_type<type>::number;
@@ -294,8 +295,9 @@ template <int type, int op> struct gy_float_reduction {
     GY_MEMBER value combine(value a, value b) { return op == GYRE_PRODUCT ? gy_product(a, b) : gy_add(a, b); }
 };
 
-/* The key of negative bits is their complement, but for the sign; it is its own inverse. A positive NaN loses a
- * maximum's place only to another one; for the minimum it gets the lowest key, and the other way round. */
+/* The key of a negative float is its bits with all but the sign complemented; this mapping is its own inverse. A NaN is
+ * mapped beyond all numbers: for a maximum, negative NaNs become the highest key; for a minimum, positive NaNs become
+ * the lowest key. */
 template <int type, bool is_min> struct gy_float_extreme {
     using t = gy_type<type>;
     using bits = typename t::bits;
@@ -340,17 +342,17 @@ template <int type, int op> struct gy_reduction_of<GY_FAMILY_FLOAT, type, op> {
     using kind = typename gy_either<op == GYRE_MIN || op == GYRE_MAX, gy_float_extreme<type, op == GYRE_MIN>,
                                     gy_float_reduction<type, op>>::type;
 };
-/* Averages and pre-multiplied sums add. */
+/* Averages and pre-multiplied sums use the reduction of a sum. */
 template <int type, int op> using gy_reduction = typename gy_reduction_of<gy_type<type>::family, type, op>::kind;
 
 /* ---- Before and after a sum -------------------------------------------------------------------------------------- */
 
-template <gy_family family, int type> struct gy_scaling { /* integers; toward zero */
+template <gy_family family, int type> struct gy_scaling { /* integers; the quotient is rounded toward zero */
     using bits = typename gy_type<type>::bits;
     using number = typename gy_type<type>::number;
     GY_MEMBER bits divide(bits b, int divisor) { return (bits)((number)b / (number)divisor); }
 };
-/* The divisor of an 8-bit integer may be beyond its type. */
+/* The divisor of an average of 8-bit integers may exceed the range of the type. */
 template <> struct gy_scaling<GY_FAMILY_INTEGER, GYRE_INT8> {
     GY_MEMBER uint8_t divide(uint8_t b, int divisor) { return (uint8_t)((int)(int8_t)b / divisor); }
 };
@@ -368,12 +370,12 @@ template <int type> struct gy_scaling<GY_FAMILY_FLOAT, type> {
     }
 };
 
-/* The stored sum of `divisor` ranks, divided. */
+/* Returns the stored sum of `divisor` ranks, divided by their number. */
 template <int type> GY_ELEMENT typename gy_type<type>::bits gy_divide(typename gy_type<type>::bits sum, int divisor)
 {
     return gy_scaling<gy_type<type>::family, type>::divide(sum, divisor);
 }
-/* A stored contribution times the stored scalar of its rank. */
+/* Returns a stored contribution times the stored scalar of its rank. */
 template <int type>
 GY_ELEMENT typename gy_type<type>::bits gy_multiply(typename gy_type<type>::bits element,
                                                     typename gy_type<type>::bits scalar)

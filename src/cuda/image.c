@@ -17,19 +17,19 @@
 enum { PATH_BYTES = 1024 };
 struct gy_image {
     struct gy_image *next;
-    struct gy_device device; /* of the first user; its context is that of all */
+    struct gy_device device; /* of the first user; all users of the image share its context */
     char setting[PATH_BYTES], file[PATH_BYTES + sizeof(PLUGIN)];
     unsigned users;
-    void *plugin; /* open while the driver may read from it */
+    void *plugin; /* stays open while the driver may read the image in it */
     gy_cu_library library;
-    _Atomic(gy_cu_function) functions[GY_KERNEL_COUNT]; /* NULL: not looked up yet */
+    _Atomic(gy_cu_function) functions[GY_KERNEL_COUNT]; /* NULL: has not been looked up yet */
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the list, of users and of look-ups */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the list, its images and look-ups */
 static struct gy_image *images;
 static const char switched_off[] = "no GPU kernels: GYRE_CUDA_KERNELS=off";
 
-/* The folder of this library with '/' at its end. Returns the length, 0 if it is not known. */
+/* Writes the folder of this library, with '/' at its end. Returns the length; 0: it is not known. */
 static size_t own_folder(char *folder_p, size_t bytes)
 {
     static const char here = 0;
@@ -73,7 +73,7 @@ static bool open_plugin(struct gy_image *image, char *why, size_t why_bytes)
     return false;
 }
 
-/* Returns the plug-in's description if it suits this library. */
+/* Returns the plug-in's description if it belongs to this version of the library. */
 static const struct gy_cuda_kernels *find_kernels(const struct gy_image *image, char *why, size_t why_bytes)
 {
     const struct gy_cuda_kernels *kernels = dlsym(image->plugin, GY_KERNELS_SYMBOL);
@@ -193,7 +193,7 @@ static void unload(struct gy_image *image)
         at = &(*at)->next;
     *at = image->next;
     if (gy_device_enter(&image->device) == GY_CU_SUCCESS) {
-        (void)image->device.driver->library_unload(image->library); /* a device that has failed keeps it */
+        (void)image->device.driver->library_unload(image->library); /* a failed device keeps the image */
         gy_device_leave(&image->device);
     }
     dlclose(image->plugin);
@@ -210,7 +210,7 @@ void gy_image_put(struct gy_image *image)
     pthread_mutex_unlock(&lock);
 }
 
-/* With the lock. */
+/* The caller holds the lock. */
 static gy_cu_function look_up(struct gy_image *image, int kernel, char *why, size_t why_bytes)
 {
     const struct gy_driver *cu = image->device.driver;

@@ -1,7 +1,8 @@
-/* The image of all kernels on a device: taken from the plug-in libgyre-cuda.so.N, which is opened at run time, and
- * given to the driver. Without the plug-in there is no image, and device memory is staged.
+/* The image of all kernels on a device. It lies in the plug-in libgyre-cuda.so.N, which is opened at run time, and is
+ * loaded by cuLibraryLoadData. Without the plug-in there is no image, and calls on device memory are staged through
+ * host memory.
  *
- * One image serves all users of a device in this process; users are counted. */
+ * All users of a device in this process share one image, which counts its users. */
 #ifndef GY_CUDA_IMAGE_H
 #define GY_CUDA_IMAGE_H
 
@@ -10,19 +11,21 @@
 
 struct gy_image;
 
-/* Returns the image of a device that is open. `setting` is GYRE_CUDA_KERNELS: a file, "off", or empty: the file beside
- * libgyre.so, then the one that the loader finds. NULL with a sentence in `why`: there is none. Thread-safe. */
+/* Returns the image of a device that is open, and adds a user. `setting` is GYRE_CUDA_KERNELS: a file, "off", or empty.
+ * Empty means the file beside libgyre.so, and otherwise the file that the loader finds. NULL, with the reason in `why`:
+ * there is none. Thread-safe. */
 struct gy_image *gy_image_get(const struct gy_device *device, const char *setting, char *why, size_t why_bytes);
-/* Ends a use; the last one unloads the image. All launches of this user have ended and the device is still open. NULL
- * is allowed. Thread-safe. */
+/* Removes a user; the last one unloads the image. All launches of this user must have ended, and the device must still
+ * be open. NULL is allowed. Thread-safe. */
 void gy_image_put(struct gy_image *image);
 /* Returns the function of a kernel (gy_kernel_find) for cuLaunchKernel. The driver loads a kernel at its first look-up,
- * which may wait for the device; later calls only read a word. NULL with a sentence in `why`; −1 is no kernel.
- * Thread-safe. */
+ * which may synchronise with the device; later calls only read a cached handle. NULL, with the reason in `why`, after
+ * an error and for kernel −1. Thread-safe. */
 gy_cu_function gy_image_function(struct gy_image *image, int kernel, char *why, size_t why_bytes);
-/* Prints a line: which plug-in the setting finds, or why none. It is given to no driver. */
+/* Prints a line: the plug-in that the setting finds, or the reason why there is none. Does not load the image into the
+ * driver. */
 void gy_image_describe(const char *setting, gyre_print_func print, void *user);
-/* The name of the plug-in's file, as it was opened. */
+/* Returns the name of the plug-in's file, as it was opened. */
 const char *gy_image_file(const struct gy_image *image);
 
 #endif

@@ -1,5 +1,6 @@
-/* Recognition of pointers: see pointer.h. Each thread caches the two ranges that it has seen last. An address may be
- * freed and allocated again, so a cached range is used only if the driver still gives its buffer id. */
+/* The kind of memory of an address: see pointer.h. Each thread caches the two ranges that it has looked up last. An
+ * address may be freed and allocated again, so a cached range is used only if the driver still reports its buffer
+ * id. */
 #include "cuda/pointer.h"
 
 enum { CACHED = 2 };
@@ -35,11 +36,11 @@ static enum gy_pointer_kind kind_of(unsigned type, unsigned managed)
     return type == GY_CU_MEMORY_DEVICE ? GY_POINTER_DEVICE : GY_POINTER_PINNED;
 }
 
-static struct gy_pointer ask(const struct gy_driver *driver, uintptr_t address)
+static struct gy_pointer query(const struct gy_driver *driver, uintptr_t address)
 {
     const struct gy_pointer host = {.kind = GY_POINTER_HOST, .device = -1};
     struct gy_pointer found = host;
-    unsigned type = 0, managed = 0; /* a bool is written into the latter, little-endian */
+    unsigned type = 0, managed = 0; /* the driver writes one byte, a bool, into `managed`; the host is little-endian */
     unsigned long long base = 0;
     unsigned wanted[] = {GY_CU_POINTER_MEMORY_TYPE, GY_CU_POINTER_IS_MANAGED,  GY_CU_POINTER_DEVICE_ORDINAL,
                          GY_CU_POINTER_BUFFER_ID,   GY_CU_POINTER_RANGE_START, GY_CU_POINTER_RANGE_SIZE};
@@ -54,7 +55,7 @@ static struct gy_pointer ask(const struct gy_driver *driver, uintptr_t address)
     return found;
 }
 
-/* A new range replaces the cached ones that it overlaps, else the older of the two. */
+/* The new range replaces the cached ranges that it overlaps, and otherwise the older one of the two. */
 static void keep(const struct gy_pointer *found)
 {
     for (unsigned i = 0; i < CACHED; i++)
@@ -73,7 +74,7 @@ struct gy_pointer gy_pointer_look(const void *address)
     const struct gy_pointer *cached = find_cached(driver, (uintptr_t)address);
     if (cached)
         return *cached;
-    struct gy_pointer found = ask(driver, (uintptr_t)address);
+    struct gy_pointer found = query(driver, (uintptr_t)address);
     if (found.kind != GY_POINTER_HOST && found.bytes)
         keep(&found);
     return found;

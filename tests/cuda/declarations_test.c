@@ -1,4 +1,4 @@
-/* The own declarations of src/cuda/driver.h against NVIDIA's cuda.h, by the compiler: every parameter and value. */
+/* Compares the declarations of src/cuda/driver.h with NVIDIA's cuda.h at compile time: every parameter and value. */
 #include <cuda.h>
 #define gy_cu_uuid CUuuid_st
 #include "cuda/driver.h"

@@ -1,10 +1,10 @@
-/* Devices: what is told of them, the caller's context, and every call that may fail. */
+/* Devices: their properties, the caller's context, and a failure of every call of the driver. */
 #include <criterion/criterion.h>
 
 #include "cuda/device.h"
 #include "support/gpu/gpu.h"
 
-Test(device, leaves_the_callers_context)
+Test(device, keeps_the_callers_context)
 {
     const struct gy_driver *cu = gy_gpu_driver();
     struct gy_device first, second;
@@ -26,10 +26,10 @@ Test(device, leaves_the_callers_context)
     cr_assert_null(current);
     gy_device_close(&first);
     gy_device_close(&first);
-    cr_assert_eq(cu->context_release(0), GY_CU_INVALID_CONTEXT, "it was still retained");
+    cr_assert_eq(cu->context_release(0), GY_CU_INVALID_CONTEXT, "the context is still retained");
 }
 
-Test(device, every_failure_is_told_and_retains_nothing)
+Test(device, every_driver_failure_is_reported_and_retains_nothing)
 {
     struct gy_device device;
     unsigned call = 1;

@@ -1,11 +1,11 @@
-/* The table of the driver and recognition of pointers, over a driver of a few functions. */
+/* The driver table and the look-up of pointers, with a driver of a few functions. */
 #include <criterion/criterion.h>
 #include <dlfcn.h>
 
 #include "cuda/driver.h"
 #include "cuda/pointer.h"
 
-static struct gy_pointer memory; /* what the driver below knows */
+static struct gy_pointer memory; /* the only allocation of the driver below */
 static int queries;
 
 static gy_cu_result error_name(gy_cu_result result, const char **name_p)
@@ -50,24 +50,24 @@ static gy_cu_result pointer_attributes(unsigned count, unsigned *attributes, voi
 static const struct gy_driver small = {
     .error_name = error_name, .error_string = error_string, .pointer_attributes = pointer_attributes};
 
-Test(driver, is_not_loaded_by_a_look)
+Test(driver, is_not_loaded_by_a_look_up)
 {
     char byte = 0;
 
     cr_assert_null(gy_driver_if_loaded());
     cr_assert_eq(gy_pointer_look(&byte).kind, GY_POINTER_HOST);
     cr_assert_eq(gy_pointer_look(&byte).device, -1);
-    cr_assert_null(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), "a look at a pointer has loaded CUDA");
+    cr_assert_null(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), "a look-up of a pointer has loaded CUDA");
 }
 
-Test(driver, says_why_there_is_none)
+Test(driver, reports_why_it_is_unavailable)
 {
     char why[200] = "";
 
     cr_assert(gy_driver_get(why, sizeof(why)) || strstr(why, "libcuda.so.1"), "%s", why);
 }
 
-Test(driver, errors_are_sentences)
+Test(driver, errors_have_messages)
 {
     char text[100];
 
@@ -110,8 +110,8 @@ Test(pointer, cached_until_the_buffer_id_changes)
     gy_pointer_look((const void *)0x10000);
     queries = 0;
     cr_assert_eq(gy_pointer_look((const void *)0x10800).buffer, 1);
-    cr_assert_eq(queries, 1, "only the id is asked");
-    memory = (struct gy_pointer){GY_POINTER_DEVICE, 1, 2, 0x10000, 0x2000}; /* freed, another there */
+    cr_assert_eq(queries, 1, "only the buffer id is queried");
+    memory = (struct gy_pointer){GY_POINTER_DEVICE, 1, 2, 0x10000, 0x2000}; /* another allocation at the same address */
     cr_assert_eq(gy_pointer_look((const void *)0x10800).buffer, 2);
     cr_assert_eq(gy_pointer_look((const void *)0x10800).device, 1);
     memory.bytes = 0;

@@ -1,9 +1,10 @@
-/* One rank of the tests of what goes wrong with calls on memory of a device, one suite per run (the argument):
+/* One rank of the tests of failures of calls on device memory, one suite per run (the argument):
+ *
  *   death      a rank ends while others' streams wait for its call
  *   abort      a rank aborts while its own stream waits
- *   destroyed  a communicator is destroyed with a call under way
- *   illegal    a rank's device fails; illegal.plain: in a call that the host waits for
- *   refused    a rank attaches to a device that there is not
+ *   destroyed  a communicator is destroyed with a call in flight
+ *   illegal    a rank's device fails; illegal.plain: during a call for which the host waits
+ *   refused    a rank attaches to a device that does not exist
  *   memory     an allocation of one rank fails while all attach: every rank gets the same status
  *   misuse     a communicator that is not attached, windows and registrations of device memory
  *   none       there is no driver */
@@ -14,7 +15,7 @@
 #include <gyre/cuda.h>
 
 enum { COUNT = 1000 };
-#define WITHIN_NS 1000000000 /* of each survivor's stream */
+#define WITHIN_NS 1000000000 /* each survivor's stream continues within this time */
 
 static const struct gy_driver *cu;
 static gyre_comm *comm;
@@ -48,16 +49,16 @@ static gyre_status reduce_on(void)
                               GYRE_SUM, stream);
 }
 
-/* The stream goes on within a second, and the failure has its status and sentence. */
+/* Expects that the stream continues within a second, and that the failure has its status and message. */
 static void expect_failure(gyre_status wanted, const char *part)
 {
     int64_t since = rank_now_ns();
     (void)cu->stream_synchronize(stream);
     if (rank_now_ns() - since > WITHIN_NS)
-        rank_fail("the stream went on after %d ms", (int)((rank_now_ns() - since) / 1000000));
+        rank_fail("the stream was blocked for %d ms", (int)((rank_now_ns() - since) / 1000000));
     GIVES(wanted, comm, gyre_cuda_status(comm));
     if (!strstr(gyre_last_error(comm), part))
-        rank_fail("the sentence does not say \"%s\": %s", part, gyre_last_error(comm));
+        rank_fail("the message does not contain \"%s\": %s", part, gyre_last_error(comm));
     GIVES(wanted, comm, reduce_on());
 }
 
@@ -67,7 +68,7 @@ static void test_death(void)
     OK(comm, reduce_on());
     CU(cu->stream_synchronize(stream));
     if (rank == 1)
-        _exit(0); /* without destroying its communicators */
+        _exit(0); /* ends without destroying its communicators */
     OK(comm, reduce_on());
     expect_failure(GYRE_PEER_DEAD, "rank 1");
 }
@@ -101,10 +102,10 @@ static void test_destroyed(void)
     OK(comm, gyre_barrier(comm));
     OK(other, gyre_comm_destroy(other));
     CU(cu->stream_synchronize(stream));
-    OK(comm, gyre_barrier(comm)); /* the world goes on */
+    OK(comm, gyre_barrier(comm)); /* the world is still usable */
     OK(comm, gyre_comm_duplicate(comm, &other));
     OK(other, gyre_cuda_attach(other, 0));
-    OK(comm, gyre_group_begin()); /* destroyed with a call in a group: at its end there is none left */
+    OK(comm, gyre_group_begin()); /* the call is dropped: the end of the group finds none */
     OK(other, gyre_all_reduce_on(other, (const void *)(uintptr_t)input, (void *)(uintptr_t)output, COUNT, GYRE_FLOAT32,
                                  GYRE_SUM, stream));
     OK(other, gyre_comm_destroy(other));
@@ -113,7 +114,7 @@ static void test_destroyed(void)
     OK(comm, gyre_barrier(comm));
 }
 
-/* The host waits for the call: the others must not wait for a rank whose GPU has failed. */
+/* The host waits for the call. The other ranks must not wait for a rank whose GPU has failed. */
 static void test_illegal_plain(void)
 {
     OK(comm, gyre_cuda_attach(comm, 0));
@@ -126,13 +127,13 @@ static void test_illegal_plain(void)
                                          GYRE_FLOAT32, GYRE_SUM);
     CHECK(status == GYRE_SYSTEM && rank_now_ns() - since < WITHIN_NS);
     if (!strstr(gyre_last_error(comm), "rank 1") || !strstr(gyre_last_error(comm), "CUDA_ERROR_ILLEGAL_ADDRESS"))
-        rank_fail("the sentence does not say what has failed: %s", gyre_last_error(comm));
+        rank_fail("the message does not name what has failed: %s", gyre_last_error(comm));
 }
 
 static void test_illegal(void)
 {
     OK(comm, gyre_cuda_attach(comm, 0));
-    if (rank == 1) /* runs beyond the end of the allocation */
+    if (rank == 1) /* the copy exceeds the allocation */
         (void)cu->copy_async(output, input, 1u << 30, stream);
     (void)reduce_on();
     if (rank == 0)
@@ -153,13 +154,13 @@ static void test_refused(void)
     CU(cu->stream_synchronize(stream));
 }
 
-/* What a rank has got with the n-th allocation of rank 1 failing. */
+/* The result of a rank when the n-th allocation of rank 1 fails. */
 struct shortage {
-    int32_t status, has_failed; /* has_failed: rank 1 has come to the allocation */
+    int32_t status, has_failed; /* has_failed: rank 1 has reached the allocation */
 };
 
-/* Each in a world of its own, since a shortage may end it; the ranks compare in the next one. Returns false once the
- * last world had no such allocation. */
+/* Attaches in a new world each time, since a shortage may end the world; the ranks compare the results in the next one.
+ * Returns false after a world in which rank 1 had no such allocation. */
 static bool attach_without(uint64_t nth, struct shortage *last)
 {
     struct shortage all[2];
@@ -185,7 +186,7 @@ static void test_memory(void)
     struct shortage last = {.has_failed = true};
     uint64_t nth = 1;
     for (; attach_without(nth, &last); nth++) {
-        (void)gyre_comm_destroy(comm); /* SUCCESS or the status of the shortage */
+        (void)gyre_comm_destroy(comm); /* returns SUCCESS, or the status of the shortage */
         comm = rank_begin(60);
     }
     CHECK(nth > 3);
@@ -204,7 +205,7 @@ static void test_misuse(void)
               gyre_all_reduce_on(comm, (const void *)(uintptr_t)input, (void *)(uintptr_t)(input + 4), COUNT / 2,
                                  GYRE_FLOAT32, GYRE_SUM, stream));
     } else {
-        GIVES(GYRE_INVALID_ARGUMENT, comm, gyre_barrier_on(comm, stream)); /* no device, but a stream */
+        GIVES(GYRE_INVALID_ARGUMENT, comm, gyre_barrier_on(comm, stream)); /* a stream without a device */
     }
     void *memory = rank == 0 ? (void *)(uintptr_t)input : NULL;
     gyre_status status = gyre_window_create(comm, memory, memory ? COUNT : 0, &window);
@@ -226,7 +227,7 @@ static void test_none(void)
 static const struct {
     const char *name;
     void (*run)(void);
-    bool survives; /* the world */
+    bool survives; /* the world is usable after the suite */
 } suites[] = {{"death", test_death, false},
               {"abort", test_abort, false},
               {"destroyed", test_destroyed, true},

@@ -1,4 +1,4 @@
-/* Prints which file of GPU kernels is found without a setting. */
+/* Prints the file of the GPU kernels that is found without a setting. */
 #include <stdio.h>
 
 #include "cuda/image.h"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# gyre-run --gpus, and what gyre-info and the log say about the device of a rank, on the stand-in for the driver.
+# gyre-run --gpus, and the output of gyre-info and of the log about the device of a rank, with the stand-in driver.
 #   gpus_test.sh GYRE-RUN GYRE-INFO PROGRAM     PROGRAM attaches to GYRE_CUDA_DEFAULT
 set -u
 run=$1 info=$2 program=$3
@@ -7,7 +7,7 @@ failures=0
 unset CUDA_VISIBLE_DEVICES
 show='echo "$RANK ${CUDA_VISIBLE_DEVICES-unset}"'
 
-# expect WANTED COMMAND...: its lines, sorted.
+# expect WANTED COMMAND...: the sorted lines of its output are WANTED.
 expect()
 {
     local wanted=$1 got
@@ -16,7 +16,7 @@ expect()
     [ "$got" = "$wanted" ] || { printf 'FAILED: %s\n%s\ninstead of\n%s\n' "$*" "$got" "$wanted"; failures=$((failures + 1)); }
 }
 
-# expect_line PATTERN COMMAND...: one of its lines.
+# expect_line PATTERN COMMAND...: a line of its output matches PATTERN.
 expect_line()
 {
     local pattern=$1 got
@@ -45,7 +45,7 @@ for wrong in '' , 0, ,0 0,,1 x -1 '0 1' GPU 0,auto; do
     expect_line "--gpus '$wrong' is not auto, none or a list of GPUs" "$run" -n 1 --gpus "$wrong" true
 done
 
-# Which device it is: two GPUs that all ranks see, and one that each rank sees alone.
+# The device of a rank: with two GPUs that all ranks see, and with one GPU per rank.
 expect_line '^a rank with LOCAL_RANK 1 is attached to GPU 1 by default$' env GYRE_TEST_GPUS=2 "$run" -n 2 "$info"
 expect_line '^\[1\] GPU 0: stand-in 1, ' env GYRE_TEST_GPUS=2 "$run" -n 2 -l --gpus auto "$info"
 expect_line '^\[1\] CUDA_VISIBLE_DEVICES is "1"$' env GYRE_TEST_GPUS=2 "$run" -n 2 -l --gpus auto "$info"

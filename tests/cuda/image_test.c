@@ -1,5 +1,5 @@
-/* The image of GPU kernels: which plug-ins are refused, who shares an image, and every call of
- * the driver that may fail. */
+/* The image of GPU kernels: plug-ins that are refused, sharing of an image, and a failure of every call of the
+ * driver. */
 #include "cuda/image.h"
 
 #include <criterion/criterion.h>
@@ -8,7 +8,7 @@
 
 #include "support/gpu/gpu.h"
 
-#define RIGHT PLUGINS "libgyre-cuda.so.1" /* of GYRE_SOVERSION */
+#define RIGHT PLUGINS "libgyre-cuda.so.1" /* 1: GYRE_SOVERSION */
 
 static char why[300];
 
@@ -31,7 +31,7 @@ static void is_refused(const char *setting, const char *reason)
     gy_device_close(&device);
 }
 
-Test(found, not_where_it_is_wrong)
+Test(plugin, is_refused_with_a_reason)
 {
     is_refused("off", "GYRE_CUDA_KERNELS=off");
     is_refused(PLUGINS "absent.so", "absent.so");
@@ -43,7 +43,7 @@ Test(found, not_where_it_is_wrong)
     is_refused(PLUGINS "foreign_image.so", "CUDA_ERROR_INVALID_IMAGE");
 }
 
-Test(image, is_one_for_a_device_until_its_last_user_is_gone)
+Test(image, is_shared_per_device_until_its_last_user_ends)
 {
     struct gy_device first = open_device(0), again = open_device(0), other = open_device(1);
     struct gy_image *one = gy_image_get(&first, RIGHT, why, sizeof(why));
@@ -75,7 +75,7 @@ static void is_described(const char *setting, const char *wanted)
     cr_assert(strstr(line, wanted), "%s: %s", setting, line);
 }
 
-Test(found, and_described)
+Test(plugin, is_described)
 {
     is_described(RIGHT, "GPU kernels: " RIGHT ", version 1, ");
     is_described("off", "no GPU kernels: GYRE_CUDA_KERNELS=off");
@@ -91,7 +91,7 @@ static gy_cu_result run_nothing(int device, const unsigned grid[3], const unsign
     return GY_CU_SUCCESS;
 }
 
-/* A foreign image, of which the test gives one kernel. */
+/* An image that the stand-in does not know; the test registers its only kernel. */
 static struct gy_image *image_with_one_kernel(const struct gy_device *device)
 {
     static const struct gy_gpu_kernel kernel = {"gy_move", 0, {0}, run_nothing, NULL};
@@ -112,10 +112,11 @@ Test(function, is_looked_up_once)
     gy_cu_function function = gy_image_function(image, GY_NUMBER_gy_move, why, sizeof(why));
     cr_assert(function, "%s", why);
     gy_gpu_fail(1, GY_CU_OUT_OF_MEMORY);
-    cr_assert_eq(gy_image_function(image, GY_NUMBER_gy_move, why, sizeof(why)), function, "it calls no driver");
+    cr_assert_eq(gy_image_function(image, GY_NUMBER_gy_move, why, sizeof(why)), function,
+                 "the second look-up calls the driver");
 }
 
-Test(function, that_is_missing_is_named)
+Test(function, missing_is_reported_by_name)
 {
     struct gy_device device = open_device(0);
     struct gy_image *image = image_with_one_kernel(&device);
@@ -128,7 +129,7 @@ Test(function, that_is_missing_is_named)
     cr_assert_null(gy_image_function(image, GY_KERNEL_COUNT, why, sizeof(why)));
 }
 
-Test(image, every_failure_is_told_and_leaves_nothing)
+Test(image, every_driver_failure_is_reported_and_leaves_nothing)
 {
     struct gy_device device = open_device(0);
     struct gy_image *image;
@@ -144,7 +145,7 @@ Test(image, every_failure_is_told_and_leaves_nothing)
         if (!current && function)
             break;
         cr_assert(function || strstr(why, "CUDA_ERROR_OUT_OF_MEMORY"), "%s", why);
-        while (current) { /* a failed pop leaves one */
+        while (current) { /* a failed pop leaves a context on the stack */
             cr_assert_eq(gy_gpu_driver()->context_pop(&current), 0);
             cr_assert_eq(gy_gpu_driver()->context_current(&current), 0);
         }
@@ -192,7 +193,7 @@ Test(image, is_shared_by_threads)
     cr_assert_eq(gy_gpu_libraries(), 0);
 }
 
-/* The names: all different, one for every operation that is defined, and none for the others. */
+/* Checks the names: they all differ, and exist exactly for the operations that are defined. */
 Test(kernels, have_names)
 {
     for (int k = 0; k < GY_KERNEL_COUNT; k++)

@@ -1,4 +1,4 @@
-/* The stand-in as a file libcuda.so.1, found by the loader: the table is filled, and the driver answers. */
+/* The stand-in driver as a file libcuda.so.1 that the loader finds: the table is filled, and its functions work. */
 #include <criterion/criterion.h>
 #include <dlfcn.h>
 
@@ -10,7 +10,7 @@ Test(library, is_opened_on_demand)
     int devices = 0, byte = 0;
 
     cr_assert_eq(gy_pointer_look(&byte).kind, GY_POINTER_HOST);
-    cr_assert_null(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), "a look at a pointer has loaded CUDA");
+    cr_assert_null(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), "a look-up of a pointer has loaded CUDA");
     const struct gy_driver *cu = gy_driver_get(why, sizeof(why));
     cr_assert(cu, "%s", why);
     cr_assert_eq(cu->device_count(&devices), GY_CU_NOT_INITIALIZED, "gy_driver_get has called cuInit");

@@ -1,4 +1,4 @@
-/* Plug-ins for image_test.c, in which there is no code: a right one, and one with each mistake. */
+/* Plug-ins for image_test.c that contain no code: a correct one, and one for each fault. */
 #include "cuda/kernels/plugin.h"
 #include "image.h"
 

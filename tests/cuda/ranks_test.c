@@ -1,6 +1,8 @@
-/* One rank of the tests of collectives on memory of a device, over the CUDA driver that is installed as libcuda.so.1.
- * Calls of all kinds, blocking, as requests, as persistent requests and ordered on streams, alone and in groups, on
- * operands in memory of devices, in pinned and in plain memory, are compared bit for bit with the reference.
+/* One rank of the tests of collectives on device memory, with the CUDA driver that is installed as libcuda.so.1.
+ * Results are compared bit for bit with the reference.
+ *
+ *   calls      blocking, as requests, as persistent requests and on streams; alone and in groups
+ *   operands   in device memory, in pinned and in plain host memory
  *
  *   ranks_test ROUNDS [mixed]     mixed: odd ranks are attached to no device
  *   ranks_test ROUNDS threads N   N ranks are threads of this process */
@@ -16,9 +18,9 @@ static const struct gy_driver *cu;
 static _Thread_local gyre_comm *comm;
 static _Thread_local int rank, size, devices, own_device;
 static _Thread_local gy_cu_context contexts[MOST_DEVICES];
-static _Thread_local gy_cu_stream streams[STREAMS]; /* of the own device */
+static _Thread_local gy_cu_stream streams[STREAMS]; /* streams of this rank's device */
 static _Thread_local uint64_t common, own;
-static uint64_t count_most = 30000; /* 4000 where kernels run, as C++ on fibres */
+static uint64_t count_most = 30000; /* 4000 if the stand-in executes kernels, on fibres */
 
 #define CU(call) CHECK((call) == GY_CU_SUCCESS)
 
@@ -26,7 +28,7 @@ static uint64_t count_most = 30000; /* 4000 where kernels run, as C++ on fibres 
 
 enum place { PLAIN, PINNED, ON_DEVICE };
 
-/* The memory of one side of a trial in another place. */
+/* A copy of one side of a trial in memory of some place. */
 struct mirror {
     enum place place;
     gy_cu_address address;
@@ -89,7 +91,7 @@ static void free_mirror(const struct mirror *mirror)
 /* ---- Trials ---- */
 
 struct pass {
-    struct trial trial;  /* on plain memory: what is checked */
+    struct trial trial;  /* on plain memory, where the result is checked */
     struct trial placed; /* the same call on the mirrors */
     struct mirror mirrors[2];
     gy_cu_stream stream;
@@ -102,7 +104,7 @@ static uintptr_t placed(const struct pass *pass, const void *operand, int side)
     return base(&pass->mirrors[from]) + (uintptr_t)((const unsigned char *)operand - it->memory[from]);
 }
 
-/* like: a trial with the same type and count; NULL: none. */
+/* `like`: a trial whose type and count are used; NULL: none. */
 static void make_pass(struct pass *pass, enum trial_kind kind, uint64_t salt, const struct trial *like)
 {
     static const gyre_op operations[] = {GYRE_SUM, GYRE_MIN, GYRE_MAX, GYRE_AVERAGE};
@@ -139,16 +141,16 @@ static void make_pass(struct pass *pass, enum trial_kind kind, uint64_t salt, co
     pass->placed.stream = pass->stream;
 }
 
-/* Copies both sides between plain memory and the mirrors, ordered on the stream where there is one. */
+/* Copies both sides between plain memory and the mirrors, on the stream where there is one. */
 static void copy_sides(const struct pass *pass, bool out)
 {
     for (int side = 0; side < 2; side++) {
-        uintptr_t plain = (uintptr_t)pass->trial.memory[side], far = base(&pass->mirrors[side]);
+        uintptr_t plain = (uintptr_t)pass->trial.memory[side], mirror = base(&pass->mirrors[side]);
         size_t bytes = trial_bytes(&pass->trial, side);
         if (own_device < 0)
-            memcpy(out ? (void *)plain : (void *)far, out ? (void *)far : (void *)plain, bytes);
+            memcpy(out ? (void *)plain : (void *)mirror, out ? (void *)mirror : (void *)plain, bytes);
         else
-            CU(cu->copy_async(out ? plain : far, out ? far : plain, bytes, pass->stream));
+            CU(cu->copy_async(out ? plain : mirror, out ? mirror : plain, bytes, pass->stream));
     }
 }
 
@@ -191,7 +193,7 @@ static void run_plain(struct pass *pass, enum how how, uint64_t salt)
         OK(comm, gyre_wait(&request));
     } else {
         OK(comm, trial_init(&pass->placed, &request));
-        OK(comm, gyre_wait(&request)); /* idle: nothing is copied */
+        OK(comm, gyre_wait(&request)); /* the request is inactive: nothing is copied */
         for (int start = 0; start < 2; start++) {
             refill(pass, salt + (uint64_t)start);
             OK(comm, gyre_start(request));
@@ -217,7 +219,7 @@ static void run_one(enum trial_kind kind, enum how how, uint64_t salt)
     end_pass(&pass);
 }
 
-/* A group: messages round the ring, and collectives between them. */
+/* A group of messages along a ring and collectives. */
 static void run_group(uint64_t salt)
 {
     struct pass passes[GROUP];
@@ -246,7 +248,7 @@ static void run_group(uint64_t salt)
         end_pass(&passes[i]);
 }
 
-/* `comm` is there. */
+/* Attaches `comm`, which exists, and creates streams. */
 static void begin(bool mixed)
 {
     char why[300] = "";
@@ -264,7 +266,7 @@ static void begin(bool mixed)
         CU(cu->device_get(&handle, d));
         CU(cu->context_retain(&contexts[d], handle));
     }
-    GIVES(GYRE_INVALID_ARGUMENT, comm, gyre_barrier_on(comm, NULL)); /* not attached */
+    GIVES(GYRE_INVALID_ARGUMENT, comm, gyre_barrier_on(comm, NULL)); /* not attached yet */
     OK(comm, gyre_cuda_attach(comm, own_device));
     GIVES(GYRE_INVALID_ARGUMENT, comm, gyre_cuda_attach(comm, own_device));
     if (own_device < 0)

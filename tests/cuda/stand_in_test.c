@@ -1,4 +1,4 @@
-/* The stand-in of the CUDA driver keeps the driver's rules: memory, streams, events, values, contexts, errors. */
+/* The stand-in driver follows the rules of the CUDA driver: memory, streams, events, values, contexts, errors. */
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -78,7 +78,7 @@ Test(stream, waits_for_events_and_values)
     cr_assert_eq(cu->stream_create(&first, GY_CU_STREAM_NON_BLOCKING), 0);
     cr_assert_eq(cu->stream_create(&second, GY_CU_STREAM_NON_BLOCKING), 0);
     cr_assert_eq(cu->event_create(&event, GY_CU_EVENT_DISABLE_TIMING), 0);
-    cr_assert_eq(cu->stream_wait_event(second, event, 0), 0); /* never recorded: no wait */
+    cr_assert_eq(cu->stream_wait_event(second, event, 0), 0); /* the event has not been recorded: no wait */
     cr_assert_eq(cu->stream_synchronize(second), 0);
     cr_assert_eq(cu->stream_wait_value(first, (uintptr_t)&word, 5, GY_CU_WAIT_GEQ), 0);
     cr_assert_eq(cu->event_record(event, first), 0);
@@ -137,7 +137,7 @@ Test(stream, launches_a_kernel_with_its_arguments_of_the_call)
     gy_gpu_hold(true);
     cr_assert_eq(cu->set32_async(memory, 1, 1, NULL), 0);
     cr_assert_eq(cu->launch(function, 2, 1, 1, 3, 1, 1, 0, NULL, with, NULL), 0);
-    amount = 1000; /* the launch has copied it */
+    amount = 1000; /* the launch has already copied the argument */
     cr_assert_eq(cu->copy_async((uintptr_t)&got, memory, 4, NULL), 0);
     cr_assert_eq(cu->stream_synchronize(NULL), 0);
     cr_assert_eq(got, 31);
@@ -151,7 +151,7 @@ Test(errors, are_sticky_and_the_nth_call_fails)
     other = memory_of(16);
     cr_assert_eq(cu->mem_alloc(&other, 16), GY_CU_OUT_OF_MEMORY);
     other = memory_of(16);
-    cr_assert_eq(cu->set8_async(memory, 0, 17, NULL), 0); /* one byte too many: an asynchronous error */
+    cr_assert_eq(cu->set8_async(memory, 0, 17, NULL), 0); /* one byte beyond the allocation: an asynchronous error */
     cr_assert_eq(cu->stream_synchronize(NULL), GY_CU_ILLEGAL_ADDRESS);
     cr_assert_eq(cu->mem_alloc(&other, 16), GY_CU_ILLEGAL_ADDRESS);
 }

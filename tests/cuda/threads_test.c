@@ -1,15 +1,16 @@
-/* Ranks that are threads of one process and share a GPU: their calls on streams are one kernel. One suite per run:
+/* Ranks that are threads of one process and share a GPU. One kernel executes a call on streams for all ranks. One suite
+ * per run:
  *
- *   proof      every collective: launches are counted, and no operand is copied through the host
- *   bits       every type and operation, also in canonical order: the bits of the processor
- *   scalars    pre-multiplied sums, many of them under way
- *   one        one thread makes the calls of all ranks in groups, several calls in one launch
- *   staged     what kernels cannot do: host memory on one rank, an operation of the program's own
- *   differ     ranks make different calls
- *   late       a rank does not come in time
- *   abort      a rank aborts while others wait for it
- *   destroyed  a rank destroys its communicator while others wait for it
- *   launch     a launch fails
+ *   launches        every collective: counts launches, and checks that no operand is copied through the host
+ *   bits            every type and operation, also in canonical order, has the bits of the CPU
+ *   scalars         pre-multiplied sums, many of them in flight
+ *   one_thread      one thread makes the calls of all ranks in groups, several calls in one launch
+ *   staged          calls that kernels cannot execute: host memory on one rank, a user-defined operation
+ *   mismatch        ranks make different calls
+ *   timeout         a rank does not make its call in time
+ *   abort           a rank aborts while others wait for it
+ *   destroyed       a rank destroys its communicator while others wait for it
+ *   launch_failure  a launch fails
  *
  *   threads_test SUITE RANKS */
 #include <pthread.h>
@@ -21,12 +22,12 @@
 #include "system/trial.h"
 
 enum { RANKS_MOST = 12, COUNT = 1000, BITS = 150 };
-#define WITHIN_NS 100000000 /* of what the failure is: others' calls end */
+#define WITHIN_NS 100000000 /* others' calls return within this time of a failure */
 
 #define CU(call) CHECK((call) == GY_CU_SUCCESS)
 
 static const struct gy_driver *cu;
-static struct gy_driver counted; /* what the library calls */
+static struct gy_driver counted; /* the table that the library calls */
 static atomic_uint launches, copies, fail_launch;
 static pthread_barrier_t together;
 static gy_cu_context context;
@@ -121,9 +122,9 @@ static void expect_sum(const struct rank *r, float wanted)
         CHECK(got[i] == wanted);
 }
 
-/* ---- proof ---- */
+/* ---- launches ---- */
 
-/* Operands on the device, aligned or not; in place on all ranks or on none. */
+/* Operands on the device, aligned or not. All ranks are in place, or none. */
 struct pass {
     struct trial trial, placed;
     gy_cu_address sides[2];
@@ -172,7 +173,7 @@ static void end_pass(const struct rank *r, struct pass *pass)
     trial_free(&pass->trial);
 }
 
-static void test_proof(struct rank *r)
+static void test_launches(struct rank *r)
 {
     enum { ROUNDS = 12 };
     uint64_t common = 5, own = 9 + (uint64_t)r->rank;
@@ -220,7 +221,7 @@ static void try_bits(struct rank *r, gyre_dtype dtype, gyre_op op, bool canonica
     CU(cu->stream_synchronize(r->stream));
     reference(r, wanted, inputs, dtype, op, canonical);
     if (memcmp(got, wanted, bytes) != 0)
-        rank_fail("%s %s of %d ranks, canonical %d: other bits than the processor's", gyre_dtype_name(dtype),
+        rank_fail("%s %s of %d ranks, canonical %d: the bits differ from the CPU's", gyre_dtype_name(dtype),
                   premultiplied ? "premul_sum" : gyre_op_name(op), r->ranks, (int)canonical);
 }
 
@@ -248,7 +249,7 @@ static void test_bits(struct rank *r)
     OK(r->comm, gyre_comm_destroy(r->comm));
     r->comm = first;
     pthread_barrier_wait(&together);
-#if !defined(GYRE_SANITIZED) /* there only some types have kernels */
+#if !defined(GYRE_SANITIZED) /* those builds contain kernels of some types only */
     CHECK(atomic_load(&copies) == 0);
 #endif
     CHECK(atomic_load(&launches) > 40);
@@ -256,7 +257,7 @@ static void test_bits(struct rank *r)
 
 /* ---- scalars ---- */
 
-/* Calls under way keep their scalars while later ones are made. */
+/* A call in flight keeps its scalars while later calls are made. */
 static void test_scalars(struct rank *r)
 {
     enum { CALLS = 20, ROUNDS = 4 };
@@ -281,7 +282,7 @@ static void test_scalars(struct rank *r)
     CHECK(atomic_load(&copies) == 0);
 }
 
-/* ---- one ---- */
+/* ---- one_thread ---- */
 
 static struct rank all[RANKS_MOST];
 
@@ -298,7 +299,7 @@ static gyre_status message_on(const struct rank *r)
     return gyre_recv_on(r->comm, pointer(to), 16, GYRE_FLOAT32, (r->rank + r->ranks - 1) % r->ranks, r->stream);
 }
 
-/* The rank whose operand lies at place `at` behind the sum. */
+/* Expects the operand of one rank in block `at` after the sum. */
 static void expect_block(const struct rank *r, int at, float wanted)
 {
     float got[16];
@@ -320,7 +321,7 @@ static void run_group_of_one(int ranks, int round, gyre_status (*second)(const s
     for (int r = ranks - 1; r >= 0; r--)
         OK(all[r].comm, second(&all[r]));
     OK(NULL, gyre_group_end());
-    CHECK(atomic_load(&launches) == before + 2); /* the sums, and the moves */
+    CHECK(atomic_load(&launches) == before + 2); /* one launch of the sums, and one of the moves */
     for (int r = 0; r < ranks; r++) {
         expect_sum(&all[r], sum);
         if (second == gather_on)
@@ -330,7 +331,7 @@ static void run_group_of_one(int ranks, int round, gyre_status (*second)(const s
     }
 }
 
-static void test_one(struct rank *r)
+static void test_one_thread(struct rank *r)
 {
     pthread_barrier_wait(&together);
     for (int round = 0; round < 10 && r->rank == 0; round++)
@@ -368,7 +369,7 @@ static void test_staged(struct rank *r)
         host[i] = (float)r->rank;
     if (r->rank == r->ranks - 1)
         r->input = (uintptr_t)host;
-    OK(r->comm, reduce_on(r)); /* one rank's operand is out of the kernel's reach */
+    OK(r->comm, reduce_on(r)); /* kernels cannot access one rank's operand */
     expect_sum(r, sum);
     pthread_barrier_wait(&together);
     CHECK(atomic_load(&launches) == 0);
@@ -388,20 +389,20 @@ static bool is_last(const struct rank *r)
     return r->rank == r->ranks - 1;
 }
 
-static void expect_sentence(const struct rank *r, const char *part)
+static void expect_message(const struct rank *r, const char *part)
 {
     if (!strstr(gyre_last_error(r->comm), part))
-        rank_fail("rank %d: the sentence does not say \"%s\": %s", r->rank, part, gyre_last_error(r->comm));
+        rank_fail("rank %d: the message does not contain \"%s\": %s", r->rank, part, gyre_last_error(r->comm));
 }
 
 static void expect_in_time(const struct rank *r)
 {
     const int64_t late = rank_now_ns() - atomic_load(&failed_at);
     if (late > WITHIN_NS)
-        rank_fail("rank %d went on after %d ms", r->rank, (int)(late / 1000000));
+        rank_fail("the call of rank %d returned %d ms after the failure", r->rank, (int)(late / 1000000));
 }
 
-static void test_differ(struct rank *r)
+static void test_mismatch(struct rank *r)
 {
     OK(r->comm, reduce_on(r));
     atomic_store(&failed_at, rank_now_ns());
@@ -409,18 +410,18 @@ static void test_differ(struct rank *r)
     GIVES(GYRE_MISMATCH, r->comm,
           gyre_all_reduce_on(r->comm, pointer(r->input), pointer(r->output), is_last(r) ? COUNT : COUNT - 1,
                              GYRE_FLOAT32, GYRE_SUM, r->stream));
-    expect_sentence(r, "ranks called different collectives");
+    expect_message(r, "ranks called different collectives");
     GIVES(GYRE_MISMATCH, r->comm, gyre_cuda_status(r->comm));
     GIVES(GYRE_MISMATCH, r->comm, reduce_on(r));
 }
 
-static void test_late(struct rank *r)
+static void test_timeout(struct rank *r)
 {
     char part[60];
     snprintf(part, sizeof(part), "rank %d did not arrive in all_reduce", r->ranks - 1);
     if (!is_last(r)) {
         GIVES(GYRE_PEER_LATE, r->comm, reduce_on(r));
-        expect_sentence(r, part);
+        expect_message(r, part);
     }
     pthread_barrier_wait(&together);
     GIVES(GYRE_PEER_LATE, r->comm, reduce_on(r));
@@ -438,7 +439,7 @@ static void test_abort(struct rank *r)
     } else {
         GIVES(GYRE_ABORTED, r->comm, reduce_on(r));
         expect_in_time(r);
-        expect_sentence(r, part);
+        expect_message(r, part);
     }
     pthread_barrier_wait(&together);
     GIVES(GYRE_ABORTED, r->comm, reduce_on(r));
@@ -460,17 +461,17 @@ static void test_destroyed(struct rank *r)
     } else {
         GIVES(GYRE_PEER_LEFT, r->comm, reduce_on(r));
         expect_in_time(r);
-        expect_sentence(r, part);
+        expect_message(r, part);
     }
     OK(r->comm, gyre_comm_destroy(r->comm));
     r->comm = first;
-    expect_sum(r, (float)r->ranks); /* the call before is complete */
+    expect_sum(r, (float)r->ranks); /* the call before the failure is complete */
     OK(r->comm, gyre_barrier(r->comm));
-    OK(r->comm, reduce_on(r)); /* the world goes on */
+    OK(r->comm, reduce_on(r)); /* the world is still usable */
     expect_sum(r, (float)r->ranks);
 }
 
-static void test_launch(struct rank *r)
+static void test_launch_failure(struct rank *r)
 {
     atomic_store(&fail_launch, 3);
     pthread_barrier_wait(&together);
@@ -479,7 +480,7 @@ static void test_launch(struct rank *r)
     atomic_store(&failed_at, rank_now_ns());
     GIVES(GYRE_SYSTEM, r->comm, reduce_on(r));
     expect_in_time(r);
-    expect_sentence(r, "cuLaunchKernel: CUDA_ERROR_ILLEGAL_ADDRESS");
+    expect_message(r, "cuLaunchKernel: CUDA_ERROR_ILLEGAL_ADDRESS");
     GIVES(GYRE_SYSTEM, r->comm, gyre_cuda_status(r->comm));
     GIVES(GYRE_SYSTEM, r->comm, reduce_on(r));
 }
@@ -527,10 +528,11 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*suite)(struct rank *r);
-    } suites[] = {{"proof", test_proof},     {"bits", test_bits},     {"one", test_one},
-                  {"scalars", test_scalars}, {"staged", test_staged}, {"differ", test_differ},
-                  {"late", test_late},       {"abort", test_abort},   {"destroyed", test_destroyed},
-                  {"launch", test_launch}};
+    } suites[] = {{"launches", test_launches},     {"bits", test_bits},
+                  {"one_thread", test_one_thread}, {"scalars", test_scalars},
+                  {"staged", test_staged},         {"mismatch", test_mismatch},
+                  {"timeout", test_timeout},       {"abort", test_abort},
+                  {"destroyed", test_destroyed},   {"launch_failure", test_launch_failure}};
     alarm(100);
     CHECK(argc == 3);
     open_driver();
@@ -539,5 +541,5 @@ int main(int argc, char **argv)
             run_ranks(atoi(argv[2]), suites[i].suite);
             return 0;
         }
-    rank_fail("there is no suite %s", argv[1]);
+    rank_fail("no suite is called %s", argv[1]);
 }

@@ -219,7 +219,7 @@ static gy_cu_result make_room(struct gy_launcher *launcher, int kernel)
 }
 
 /* Addresses of a piece whose arrays are too long for the arguments. */
-static gy_cu_result set_far(struct gy_launcher *launcher, struct gy_kernel_piece *to, const struct gy_plan_piece *from,
+static gy_cu_result set_indirect(struct gy_launcher *launcher, struct gy_kernel_piece *to, const struct gy_plan_piece *from,
                             const uint64_t *scalars)
 {
     const void **src = take_memory(launcher, sizeof(void *) * GY_GROUP_MOST);
@@ -233,9 +233,9 @@ static gy_cu_result set_far(struct gy_launcher *launcher, struct gy_kernel_piece
     }
     for (int d = 0; d < from->ndst; d++)
         dst[d] = from->dst[d];
-    to->far_src = src;
-    to->far_dst = dst;
-    to->far_scalar = scalar;
+    to->indirect_src = src;
+    to->indirect_dst = dst;
+    to->indirect_scalar = scalar;
     return GY_CU_SUCCESS;
 }
 
@@ -249,8 +249,8 @@ static gy_cu_result add_piece(struct gy_launcher *launcher, const struct gy_plan
     *to = (struct gy_kernel_piece){.count = from->count, .nsrc = (uint16_t)from->nsrc, .ndst = (uint16_t)from->ndst};
     to->divisor = first->call->op == GYRE_AVERAGE ? first->comm->size : 0;
     launcher->work += from->count * gyre_dtype_size(first->call->dtype);
-    if (from->nsrc > GY_NEAR || from->ndst > GY_NEAR)
-        return set_far(launcher, to, from, scalars);
+    if (from->nsrc > GY_INLINE_OPERANDS || from->ndst > GY_INLINE_OPERANDS)
+        return set_indirect(launcher, to, from, scalars);
     for (int s = 0; s < from->nsrc; s++) {
         to->src[s] = from->src[s];
         to->scalar[s] = scalars ? &scalars[s] : NULL;

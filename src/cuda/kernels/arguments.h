@@ -1,7 +1,7 @@
-/* The arguments of the kernels, for C, nvcc and the compilers of the tests. Each kernel has one argument, a structure
- * of this file; cuLaunchKernel copies it. All addresses are addresses that the GPU of the launch can use.
+/* The arguments of the kernels, for C, for nvcc and for the C++ compilers of the tests. Each kernel has one argument, a
+ * structure of this file, which cuLaunchKernel copies. All addresses must be valid on the GPU that runs the kernel.
  *
- * A change to a structure changes GY_KERNELS_LAYOUT (plugin.h). A change of meaning alone needs a new
+ * A change to the size of a structure changes GY_KERNELS_LAYOUT (plugin.h). A change of meaning alone needs a new
  * GY_KERNELS_VERSION. */
 #ifndef GY_CUDA_KERNELS_ARGUMENTS_H
 #define GY_CUDA_KERNELS_ARGUMENTS_H
@@ -9,37 +9,40 @@
 #include <stdint.h>
 
 enum {
-    GY_BLOCK_THREADS = 512, /* at most */
-    GY_NEAR = 8,            /* sources and destinations whose addresses are in the arguments */
-    GY_GROUP_MOST = 64,     /* at all */
-    GY_PIECES_MOST = 14,    /* of a launch; the arguments are less than 4 KB */
-    GY_MOVES_MOST = 120,    /* of a launch; the arguments are less than 4 KB */
+    GY_BLOCK_THREADS = 512, /* the largest number of threads of a block */
+    GY_INLINE_OPERANDS = 8, /* sources, and destinations, whose addresses fit into the argument */
+    GY_GROUP_MOST = 64,     /* the largest number of sources, and of destinations */
+    GY_PEERS_MOST = 8,      /* the largest number of ranks that wait for each other in kernels */
+    GY_PIECES_MOST = 14,    /* of a launch; the argument is smaller than 4 KB */
+    GY_MOVES_MOST = 120,    /* of a launch; the argument is smaller than 4 KB */
 };
 
-/* 8 bytes of data, each word beside the step in which it was stored. */
+/* A line of the one-shot protocol, as NCCL's LL protocol has it: each 4-byte word of data lies beside a flag, which
+ * holds the step in which the word was stored. */
 struct gy_line {
     uint32_t data1, flag1, data2, flag2;
 } __attribute__((aligned(16)));
 
-/* ---- Reductions without waiting: fused.cuh ----------------------------------------------------------------------- */
+/* ---- Reductions that wait for no other GPU: fused.cuh ------------------------------------------------------------ */
 
-/* Elements [first, count) of the sources are reduced in the order given, and the result is stored in each
+/* Elements [first, count) of the sources are reduced in the order of the sources. The result is stored in each
  * destination. */
 struct gy_kernel_piece {
     uint64_t first, count; /* elements */
     uint16_t nsrc, ndst;   /* 1 to GY_GROUP_MOST */
-    int32_t divisor;       /* of an average; 0: none */
-    const void *src[GY_NEAR];
-    void *dst[GY_NEAR];
-    const void *scalar[GY_NEAR]; /* of a pre-multiplied sum, one for each source */
-    /* Arrays in memory of the GPU that replace the above where nsrc or ndst exceeds GY_NEAR. */
-    const void *const *far_src;
-    void *const *far_dst;
-    const void *const *far_scalar;
+    int32_t divisor;       /* the number that an average is divided by; 0: no division */
+    const void *src[GY_INLINE_OPERANDS];
+    void *dst[GY_INLINE_OPERANDS];
+    const void *scalar[GY_INLINE_OPERANDS]; /* of a pre-multiplied sum: the scalar of each source */
+    /* Arrays in memory that the GPU reads. They are used in place of the three above if nsrc or ndst exceeds
+     * GY_INLINE_OPERANDS. */
+    const void *const *indirect_src;
+    void *const *indirect_dst;
+    const void *const *indirect_scalar;
 };
 
 struct gy_fused {
-    const uint32_t *abort; /* a word that is not 0: the kernel does nothing */
+    const uint32_t *abort; /* if the word is not 0, the kernel does nothing */
     uint32_t pieces;
     struct gy_kernel_piece piece[GY_PIECES_MOST];
 };
@@ -48,8 +51,8 @@ struct gy_fused {
 
 struct gy_one_move {
     char *dst;
-    char *src;      /* only read, but for an exchange */
-    uint64_t bytes; /* with GY_EXCHANGE in the highest bit */
+    char *src;      /* also written by an exchange */
+    uint64_t bytes; /* the highest bit is the flag GY_EXCHANGE */
 };
 #define GY_EXCHANGE ((uint64_t)1 << 63)
 
@@ -59,38 +62,39 @@ struct gy_moves {
     struct gy_one_move move[GY_MOVES_MOST];
 };
 
-/* ---- Kernels that wait for those of other GPUs: two_shot.cuh, one_shot.cuh --------------------------------------- */
+/* ---- Kernels that wait for kernels of other GPUs: two_shot.cuh, one_shot.cuh ------------------------------------- */
 
-/* All words are 0 before the first launch. Every rank launches the same number of blocks in each step. */
-struct gy_meeting {
-    const uint32_t *abort;      /* a word that is not 0 ends the waits */
-    uint32_t *step;             /* this rank's: launches that have ended */
-    uint32_t *through;          /* this rank's: blocks of this launch that have ended */
-    uint16_t rank, ranks;       /* at most GY_NEAR ranks */
-    uint32_t *arrived[GY_NEAR]; /* of each rank: [ranks][blocks][2] */
+/* State with which the kernels of several ranks synchronise. All words are 0 before the first launch. In each step
+ * every rank launches a kernel with the same number of blocks. */
+struct gy_peer_sync {
+    const uint32_t *abort;            /* if the word is not 0, waits end and the kernel returns */
+    uint32_t *step;                   /* number of this rank's launches that have ended */
+    uint32_t *finished;               /* number of blocks of this rank's current launch that have ended */
+    uint16_t rank, ranks;             /* at most GY_PEERS_MOST ranks */
+    uint32_t *arrived[GY_PEERS_MOST]; /* arrival counters in each rank's memory: [ranks][blocks][2] */
 };
 
 struct gy_two_shot {
-    struct gy_meeting meeting;
+    struct gy_peer_sync sync;
     uint32_t pieces;
     struct gy_kernel_piece piece[GY_PIECES_MOST - 1];
 };
 
 struct gy_two_shot_moves {
-    struct gy_meeting meeting;
+    struct gy_peer_sync sync;
     uint32_t moves;
     struct gy_one_move move[GY_MOVES_MOST];
 };
 
 struct gy_one_shot {
-    struct gy_meeting meeting; /* `arrived` is not used */
-    uint32_t capacity;         /* lines of a rank in half an inbox */
-    uint32_t count;            /* elements: at most 8 * capacity bytes */
+    struct gy_peer_sync sync; /* `arrived` is not used */
+    uint32_t capacity;        /* lines that a rank may store in a half of an inbox */
+    uint32_t count;           /* elements: at most 8 * capacity bytes */
     int32_t divisor;
-    struct gy_line *inbox[GY_NEAR]; /* of each rank: [2][ranks][capacity], 0 before the first launch */
+    struct gy_line *inbox[GY_PEERS_MOST]; /* of each rank: [2][ranks][capacity]; 0 before the first launch */
     const void *in;
     void *out;
-    const void *scalar; /* this rank's, of a pre-multiplied sum */
+    const void *scalar; /* this rank's scalar of a pre-multiplied sum */
 };
 
 #endif

@@ -1,17 +1,19 @@
-/* Reductions of operands that one GPU reaches, without waiting for anybody: the collectives of a group of ranks on one
- * GPU, fused into one launch, and the inner part of the two shot between GPUs.
+/* Reductions of operands that one GPU can access, without waiting for other GPUs. These kernels run the collectives of
+ * ranks that share a GPU, several calls in one launch. They are also the inner part of the two-shot collectives.
  *
- * A launch holds pieces. A piece reduces elements [first, count) of its sources, in the order given, into each of its
- * destinations:
+ * A launch contains pieces. A piece reduces elements [first, count) of its sources, in the order of the sources, into
+ * each of its destinations:
  *
- *   all_reduce        one piece    every rank's input      -> every rank's output
- *   reduce            one piece    every rank's input      -> the root's output
- *   reduce_scatter    a piece per rank: its block of every rank's input -> its output
+ *   all_reduce        one piece             every rank's input              -> every rank's output
+ *   reduce            one piece             every rank's input              -> the root's output
+ *   reduce_scatter    one piece per rank    its block of every rank's input -> its output
  *
- * A destination may be one of the sources; no other overlap is allowed. Vectors of 16 bytes where all pointers have the
- * same offset modulo 16 and elements are aligned; elements before the first whole vector and behind the last one, and
- * everything where pointers disagree, go one by one. Tiles of the pieces are dealt to the blocks in turns, so that many
- * small pieces keep all blocks busy. */
+ * A destination may be one of the sources; no other overlap is allowed.
+ *
+ * Vectors of 16 bytes are used if all pointers have the same offset modulo 16 and elements are aligned to their size.
+ * Elements before the first whole vector, elements after the last one, and all elements in any other case are handled
+ * one by one. The tiles of all pieces are distributed to the blocks round robin, so many small pieces keep all blocks
+ * busy. */
 #ifndef GY_CUDA_KERNELS_FUSED_CUH
 #define GY_CUDA_KERNELS_FUSED_CUH
 
@@ -19,19 +21,20 @@
 #include "cuda/kernels/arguments.h"
 #include "language.h"
 
-enum { GY_TREE_LEVELS = 7 }; /* of GY_GROUP_MOST sources */
+enum { GY_TREE_LEVELS = 7 }; /* enough for GY_GROUP_MOST sources */
 
-/* A piece as the threads of a block use it. */
+/* The operands of a piece, in shared memory. */
 struct gy_operands {
     const char *src[GY_GROUP_MOST];
     char *dst[GY_GROUP_MOST];
-    uint64_t scalar[GY_GROUP_MOST]; /* its bits */
+    uint64_t scalar[GY_GROUP_MOST]; /* the bits of each source's scalar */
 };
 
-/* What a kernel does to an element: the bits of a contribution become a value, a reduced value becomes bits. */
+/* The arithmetic of a kernel: `load` turns the bits of a contribution into a value, and `end` turns the bits of the
+ * reduced value into the result. */
 template <int type_of, int op_of, bool tree_of> struct gy_work {
     static constexpr int type = type_of, op = op_of;
-    static constexpr bool tree = tree_of; /* canonical order */
+    static constexpr bool tree = tree_of; /* reduces in canonical order */
     using reduction = gy_reduction<type, op>;
     using bits = typename reduction::bits;
     using value = typename reduction::value;
@@ -46,10 +49,10 @@ template <int type_of, int op_of, bool tree_of> struct gy_work {
     }
 };
 
-/* ---- One by one -------------------------------------------------------------------------------------------------- */
+/* ---- Single elements --------------------------------------------------------------------------------------------- */
 
-/* The canonical tree (reduction_order.h) as a counter: level l holds the value of 2^l sources that were next to each
- * other. */
+/* The canonical tree (reduction_order.h), built like a binary counter: level l holds the value of 2^l adjacent
+ * sources. */
 template <typename work> struct gy_tree {
     typename work::value level[GY_TREE_LEVELS];
     GY_DEVICE_MEMBER void add(typename work::value v, int i)
@@ -99,7 +102,7 @@ template <typename work> GY_DEVICE typename work::bits gy_reduce_element(const g
     }
 }
 
-/* A single contribution keeps its bits, but for a boolean. */
+/* A single contribution keeps its bits; booleans are normalised to 0 and 1. */
 template <typename work> GY_DEVICE void gy_do_element(const gy_operands &o, const gy_kernel_piece &p, size_t i)
 {
     using bits = typename work::bits;
@@ -138,7 +141,7 @@ template <typename bits> GY_DEVICE void gy_set_lane(gy_vector &v, int lane, bits
     }
 }
 
-/* One lane of n <= most vectors. All loops have constant bounds, so that everything stays in registers. */
+/* Reduces one lane of n <= most vectors. All loops have constant bounds, so arrays stay in registers. */
 template <typename work, int most>
 GY_DEVICE typename work::bits gy_reduce_lane(const gy_vector (&in)[most], const gy_operands &o, int n, int lane)
 {
@@ -164,8 +167,8 @@ GY_DEVICE typename work::bits gy_reduce_lane(const gy_vector (&in)[most], const 
     return reduction::store(v[0]);
 }
 
-/* The first word of n <= most sources, which is used up where elements are bytes. Bytes go one by one, since
- * conversions of float8 would else take all registers. */
+/* Reduces the first word of n <= most sources. If elements are bytes, the word of each source is shifted out. Bytes are
+ * handled one by one, since conversions of float8 would otherwise use too many registers. */
 template <typename work, int most>
 GY_DEVICE uint32_t gy_reduce_word(gy_vector (&in)[most], const gy_operands &o, const gy_kernel_piece &p)
 {
@@ -188,8 +191,9 @@ GY_DEVICE uint32_t gy_reduce_word(gy_vector (&in)[most], const gy_operands &o, c
     return word;
 }
 
-/* A whole vector of n <= most sources, which are used up. Elements of less than a word go through a loop over words, so
- * that the code stays small: words move up, since registers cannot be indexed. */
+/* Reduces a vector of n <= most sources. If elements are smaller than a word, a loop over words keeps the code small.
+ * The loop shifts the next word to the front of each vector, since registers cannot be indexed; this overwrites
+ * `in`. */
 template <typename work, int most>
 GY_DEVICE gy_vector gy_reduce_vector(gy_vector (&in)[most], const gy_operands &o, const gy_kernel_piece &p)
 {
@@ -212,8 +216,8 @@ GY_DEVICE gy_vector gy_reduce_vector(gy_vector (&in)[most], const gy_operands &o
     return out;
 }
 
-/* Up to `deep` vectors of each source, `apart` bytes from one another, so that enough loads are under way: the first
- * `n` of them. */
+/* Handles the first `n`, at most `deep`, vectors of each source, which are `apart` bytes apart. All loads are issued
+ * before the first use, which hides the latency of memory. */
 template <typename work, int most, int deep>
 GY_DEVICE void gy_do_vectors(const gy_operands &o, const gy_kernel_piece &p, size_t at, size_t apart, size_t n)
 {
@@ -235,7 +239,7 @@ GY_DEVICE void gy_do_vectors(const gy_operands &o, const gy_kernel_piece &p, siz
     }
 }
 
-/* Vectors [0, vectors) from byte `start` on; `block` is this block's place in the piece. */
+/* Handles vectors [0, vectors) from byte `start` on; `block` is the index of this block within the piece. */
 template <typename work, int most, int deep>
 GY_DEVICE void gy_do_tiles(const gy_operands &o, const gy_kernel_piece &p, size_t start, size_t vectors, unsigned block)
 {
@@ -247,36 +251,37 @@ GY_DEVICE void gy_do_tiles(const gy_operands &o, const gy_kernel_piece &p, size_
 
 /* ---- Pieces ------------------------------------------------------------------------------------------------------ */
 
-/* The addresses of a piece, copied to where they can be indexed; whether all have one offset modulo 16. Ends with a
- * barrier. */
+/* Copies the operands of a piece to shared memory, which can be indexed. Returns true if vectors are possible: all
+ * addresses have one offset modulo 16, and elements are aligned. Ends with a barrier of the block. */
 template <typename work> GY_DEVICE bool gy_fetch_operands(gy_operands &o, const gy_kernel_piece &p)
 {
     using bits = typename work::bits;
-    bool is_far = p.nsrc > GY_NEAR || p.ndst > GY_NEAR, disagree = false;
-    uintptr_t one = (uintptr_t)(is_far ? gy_load<char *>(p.far_dst) : p.dst[0]);
+    bool is_indirect = p.nsrc > GY_INLINE_OPERANDS || p.ndst > GY_INLINE_OPERANDS, disagree = false;
+    uintptr_t one = (uintptr_t)(is_indirect ? gy_load<char *>(p.indirect_dst) : p.dst[0]);
     gy_sync();
     GY_ROLLED
     for (unsigned t = gy_thread(); t < GY_GROUP_MOST; t += gy_threads()) {
         if (t < p.nsrc) {
-            o.src[t] = is_far ? gy_load<const char *>(p.far_src + t) : (const char *)p.src[t];
+            o.src[t] = is_indirect ? gy_load<const char *>(p.indirect_src + t) : (const char *)p.src[t];
             disagree |= ((uintptr_t)o.src[t] ^ one) % 16 != 0;
             if (work::op == GYRE_PREMUL_SUM)
-                o.scalar[t] = gy_load_any<bits>(is_far ? gy_load<const void *>(p.far_scalar + t) : p.scalar[t]);
+                o.scalar[t] = gy_load_any<bits>(is_indirect ? gy_load<const void *>(p.indirect_scalar + t)
+                                                            : p.scalar[t]);
         }
         if (t < p.ndst) {
-            o.dst[t] = is_far ? gy_load<char *>(p.far_dst + t) : (char *)p.dst[t];
+            o.dst[t] = is_indirect ? gy_load<char *>(p.indirect_dst + t) : (char *)p.dst[t];
             disagree |= ((uintptr_t)o.dst[t] ^ one) % 16 != 0;
         }
     }
     return !gy_sync_or(disagree) && one % sizeof(bits) == 0;
 }
 
-/* Returns how many tiles the piece has taken, for the next piece's first block. */
+/* Returns the number of tiles so far, which decides at which block the next piece begins. */
 template <typename work> GY_DEVICE size_t gy_do_piece(gy_operands &o, const gy_kernel_piece &p, size_t tiles_before)
 {
     using bits = typename work::bits;
     constexpr size_t size = sizeof(bits);
-    bool vectors = gy_fetch_operands<work>(o, p) && p.nsrc > 1 && p.nsrc <= GY_NEAR;
+    bool vectors = gy_fetch_operands<work>(o, p) && p.nsrc > 1 && p.nsrc <= GY_INLINE_OPERANDS;
     const unsigned block = (unsigned)((gy_block() + gy_blocks() - tiles_before % gy_blocks()) % gy_blocks());
     const size_t count = p.count > p.first ? p.count - p.first : 0;
     size_t head = count, middle = 0; /* elements */
@@ -292,7 +297,7 @@ template <typename work> GY_DEVICE size_t gy_do_piece(gy_operands &o, const gy_k
         gy_do_tiles<work, 4, 2>(o, p, start, middle, block);
     else
         gy_do_tiles<work, 8, 1>(o, p, start, middle, block);
-    /* What is left counts from 0: the head, then the tail. */
+    /* The remaining elements are numbered from 0: first those of the head, then those of the tail. */
     const size_t done = middle * 16 / size;
     GY_ROLLED
     for (size_t i = (size_t)block * gy_threads() + gy_thread(); i < count - done;

@@ -1,11 +1,11 @@
-/* What kernels are written in: one source for nvcc and for the tests, which compile it as C++ and run it on fibres
- * (tests/support/gpu/emu.h). Memory that other threads see is touched through these functions only:
+/* The functions and macros that kernels are written with. nvcc and the tests compile the same source; the tests compile
+ * it as C++ and run it on fibres (tests/support/gpu/emu.h). Memory that is shared between threads is accessed only by:
  *
  *   gy_load, gy_store             plain accesses of 1, 2, 4, 8 or 16 bytes, aligned to their size; ordered by gy_sync
- *                                 within a block and by gy_fence for everybody else
- *   gy_line_load, gy_line_store   16 bytes that carry their own flags: each half is seen as a whole
- *   gy_word_*                     words of 32 bits that ranks wait for
- *   gy_wait                       spins until a word has reached a value, counting cyclically, or the abort word is set
+ *                                 within a block, and by gy_fence for all other observers
+ *   gy_line_load, gy_line_store   16 bytes that carry their own flags; each 8-byte half is accessed atomically
+ *   gy_word_*                     atomic accesses to the 32-bit words that ranks wait for
+ *   gy_wait                       spins until a counter has reached a value, modulo 2^32, or the abort word is set
  *
  * GY_SHARED declares shared memory at the top of a function. Kernels use no dynamic shared memory. */
 #ifndef GY_CUDA_KERNELS_LANGUAGE_H
@@ -20,7 +20,7 @@ struct alignas(16) gy_vector {
     uint32_t word[4];
 };
 
-enum { GY_SPINS = 64 }; /* between two looks at the abort word, which lies in host memory */
+enum { GY_SPINS = 64 }; /* polls between two reads of the abort word, which lies in host memory */
 
 #if defined(__CUDACC__)
 
@@ -87,7 +87,7 @@ GY_DEVICE void gy_word_store(uint32_t *p, uint32_t v)
 {
     asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
 }
-/* Among the blocks of one launch; acquires and releases. */
+/* Orders accesses of the blocks of one launch (scope gpu); both acquire and release. */
 GY_DEVICE uint32_t gy_word_add(uint32_t *p, uint32_t v)
 {
     uint32_t old;
@@ -115,7 +115,7 @@ GY_DEVICE void gy_pause(const uint32_t *, uint32_t, const char *)
 #include "emu_language.h"
 #endif
 
-/* Whether a counter has reached `wanted`; both wrap. */
+/* True if a counter has reached `wanted`, modulo 2^32. */
 GY_DEVICE bool gy_reached(uint32_t value, uint32_t wanted)
 {
     return (int32_t)(value - wanted) >= 0;
@@ -124,7 +124,7 @@ GY_DEVICE bool gy_aborted(const uint32_t *abort)
 {
     return gy_word_relaxed(abort) != 0;
 }
-/* False: aborted. */
+/* Returns false if the abort word was set first. */
 GY_DEVICE bool gy_wait(const uint32_t *p, uint32_t wanted, const uint32_t *abort, const char *what)
 {
     for (unsigned n = 0; !gy_reached(gy_word_acquire(p), wanted); n++) {
@@ -135,7 +135,7 @@ GY_DEVICE bool gy_wait(const uint32_t *p, uint32_t wanted, const uint32_t *abort
     return true;
 }
 
-/* An element at any address. */
+/* An element at an address of any alignment. */
 template <typename bits> GY_DEVICE bits gy_load_any(const void *p)
 {
     if ((uintptr_t)p % sizeof(bits) == 0)

@@ -1,8 +1,10 @@
-/* Copies and exchanges between memory that one GPU reaches: what only moves (broadcast, gather, scatter, all_gather,
- * all_to_all, messages) of ranks on one GPU, and the inner part of the same between GPUs.
+/* Copies and exchanges between memory that one GPU can access. These kernels run the collectives that only move data
+ * (broadcast, gather, scatter, all_gather, all_to_all) and messages, for ranks that share a GPU. They are also the
+ * inner part of the same calls between GPUs.
  *
- * A launch holds moves of any sizes and alignments. The two blocks of a move have no byte in common. An exchange swaps
- * them: all_to_all in place. The unit is the largest of 16, 4 and 1 bytes modulo which both addresses are equal. */
+ * A launch contains moves of any size and alignment. The source and the destination of a move do not overlap. An
+ * exchange swaps the two: all_to_all in place. The unit of a move is 16, 4 or 1 bytes: the largest for which both
+ * addresses have the same remainder. */
 #ifndef GY_CUDA_KERNELS_MOVE_CUH
 #define GY_CUDA_KERNELS_MOVE_CUH
 
@@ -17,7 +19,7 @@ template <typename unit> GY_DEVICE void gy_move_unit(const gy_one_move &m, size_
     gy_store<unit>(m.dst + at, value);
 }
 
-/* Units [0, units) from byte `start` on, four of a thread at a time. */
+/* Handles units [0, units) from byte `start` on; a thread has four loads in flight. */
 template <typename unit>
 GY_DEVICE void gy_move_units(const gy_one_move &m, size_t start, size_t units, unsigned block, bool exchanges)
 {
@@ -44,7 +46,7 @@ GY_DEVICE void gy_move_units(const gy_one_move &m, size_t start, size_t units, u
             gy_move_unit<unit>(m, start + u * sizeof(unit), exchanges);
 }
 
-/* Bytes before the first unit and behind the last one, counted from 0. */
+/* Handles the bytes before the first unit and after the last one, numbered from 0. */
 GY_DEVICE void gy_move_ends(const gy_one_move &m, size_t head, size_t middle, size_t bytes, unsigned block,
                             bool exchanges)
 {
@@ -53,7 +55,7 @@ GY_DEVICE void gy_move_ends(const gy_one_move &m, size_t head, size_t middle, si
         gy_move_unit<uint8_t>(m, i < head ? i : i + middle, exchanges);
 }
 
-/* Returns how many tiles have been taken, for the first block of the next move. */
+/* Returns the number of tiles so far, which decides at which block the next move begins. */
 GY_DEVICE size_t gy_do_move(const gy_one_move &m, size_t tiles_before)
 {
     const uint64_t bytes = m.bytes & ~GY_EXCHANGE;

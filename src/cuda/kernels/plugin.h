@@ -1,5 +1,5 @@
-/* What the plug-in libgyre-cuda.so.N exports: one symbol, the description of the image of all kernels. The plug-in has
- * only data and links no library. */
+/* The one symbol that the plug-in libgyre-cuda.so.N exports: a description of the image of all kernels. The plug-in
+ * contains data only and links no library. */
 #ifndef GY_CUDA_KERNELS_PLUGIN_H
 #define GY_CUDA_KERNELS_PLUGIN_H
 
@@ -8,9 +8,9 @@
 
 #define GY_KERNELS_SYMBOL "gy_cuda_kernels"
 #define GY_KERNELS_MAGIC UINT64_C(0x6c656e72656b7967) /* "gykernel" */
-/* The meaning of kernels and arguments. */
+/* Changes when the meaning of a kernel or an argument changes. */
 #define GY_KERNELS_VERSION 1
-/* The sizes of the arguments and the number of kernels. */
+/* Changes when the size of an argument or the number of kernels changes. */
 #define GY_KERNELS_LAYOUT                                                                                \
     (((uint64_t)GY_KERNEL_COUNT << 48) +                                                                 \
      (uint64_t)(sizeof(struct gy_fused) + 3 * sizeof(struct gy_moves) + 5 * sizeof(struct gy_two_shot) + \

@@ -1,4 +1,4 @@
-/* Kernels by what they do: see table.h. */
+/* Look-up of kernels by kind, type and operation: see table.h. */
 #include "cuda/kernels/table.h"
 
 #include <stdint.h>
@@ -11,7 +11,7 @@ static const char *const names[GY_KERNEL_COUNT] = {
 #undef NAME
 };
 
-/* One more than the number; 0: none. */
+/* The kernel's number plus 1; 0: there is none. */
 static const uint16_t reductions[GY_KERNEL_move][TYPES][OPERATIONS][2] = {
 #define PLACE(name, kind, type, operation, tree) [GY_KERNEL_##kind][type][operation][tree] = GY_NUMBER_##name + 1,
 #define NO_PLACE(name, kind, arguments)
@@ -25,7 +25,7 @@ static bool is_signed(gyre_dtype dtype)
     return dtype == GYRE_INT8 || dtype == GYRE_INT32 || dtype == GYRE_INT64;
 }
 
-/* An integer operation that does not look at the sign. */
+/* The result has the same bits for signed and unsigned integers. */
 static bool ignores_sign(gyre_op op)
 {
     return op != GYRE_MIN && op != GYRE_MAX && op != GYRE_AVERAGE;

@@ -1,16 +1,19 @@
-/* The one list of all kernels, for C, nvcc and the compilers of the tests.
+/* The list of all kernels, for C, for nvcc and for the C++ compilers of the tests.
  *
- * A reduction exists for each type and operation whose bits no other kernel gives. Others share a kernel
- * (gy_kernel_find): sums and products of signed integers are those of unsigned ones, booleans know AND, OR, XOR and the
- * pre-multiplied sum, and the canonical order (`tree`) differs from the order of ranks only where the result is
- * rounded. */
+ * Each kernel of a reduction gives bits that no other kernel gives. Other types, operations and orders share a kernel
+ * (gy_kernel_find):
+ *
+ *   signed integers   sums and products are those of unsigned integers
+ *   booleans          operations are AND, OR, XOR and the pre-multiplied sum
+ *   canonical order   (`tree`) has its own kernel only where results are rounded */
 #ifndef GY_CUDA_KERNELS_TABLE_H
 #define GY_CUDA_KERNELS_TABLE_H
 
 #include <gyre/gyre.h>
 #include <stdbool.h>
 
-/* A kernel `name` of kind K has the argument struct gy_K and the body gy_K_run<gy_work<type, operation, tree>>. */
+/* A kernel of kind K has one argument, the structure with the name of the kind, and the body K_run<gy_work<type,
+ * operation, tree>>, with the prefix `gy_` before K. */
 #define GY_KERNELS_ONE(REDUCTION, kind, type, TYPE, operation, OPERATION) \
     REDUCTION(gy_##kind##_##type##_##operation, kind, GYRE_##TYPE, GYRE_##OPERATION, 0)
 #define GY_KERNELS_BOTH(REDUCTION, kind, type, TYPE, operation, OPERATION) \
@@ -62,7 +65,7 @@
                     GY_KERNELS_OF_float64(REDUCTION, kind) GY_KERNELS_OF_float8_e4m3(REDUCTION, kind)             \
                         GY_KERNELS_OF_float8_e5m2(REDUCTION, kind) GY_KERNELS_OF_boolean(REDUCTION, kind)
 
-/* MOVE(name, kind, arguments): defined in move.cuh and two_shot.cuh. */
+/* MOVE(name, kind, arguments): copies, defined in move.cuh and two_shot.cuh. */
 #define GY_KERNELS_THAT_MOVE(MOVE) \
     MOVE(gy_move, move, gy_moves)  \
     MOVE(gy_two_shot_move, two_shot_move, gy_two_shot_moves)
@@ -82,7 +85,7 @@ enum gy_kernel_kind {
     GY_KERNEL_KINDS,
 };
 
-/* The numbers of kernels, from 0 on: GY_NUMBER_gy_fused_float32_sum, ... */
+/* The numbers of kernels, from 0 on: the prefix GY_NUMBER_ and the kernel's name. */
 enum gy_kernel_number {
 #define GY_KERNEL_NUMBER(name, ...) GY_NUMBER_##name,
     GY_KERNELS(GY_KERNEL_NUMBER, GY_KERNEL_NUMBER)
@@ -91,8 +94,8 @@ enum gy_kernel_number {
 };
 
 #if !defined(__cplusplus)
-/* Returns the number of the kernel, or −1 where the operation is not defined for the type. Kinds that move ignore the
- * other arguments. */
+/* Returns the number of the kernel, or −1 where the operation is not defined for the type. The kinds that copy ignore
+ * the other arguments. */
 int gy_kernel_find(enum gy_kernel_kind kind, gyre_dtype dtype, gyre_op op, bool canonical);
 /* Returns the name of a kernel; NULL for −1. */
 const char *gy_kernel_name(int number);

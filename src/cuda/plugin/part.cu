@@ -1,5 +1,5 @@
-/* A part of the kernels for nvcc: the reductions of the type PART, or those that move (PART=move). cmake/GyreCuda.cmake
- * compiles each part to PTX and joins the parts, so no two parts define the same name. */
+/* A part of the kernels, compiled by nvcc: the reductions of the type PART, or the copies (PART=move).
+ * cmake/GyreCuda.cmake compiles each part to PTX and joins the parts, so no two parts may define the same name. */
 #define GY_PART_move 1
 #define GY_PART_IS(part) GY_PART_IS_(part)
 #define GY_PART_IS_(part) GY_PART_##part

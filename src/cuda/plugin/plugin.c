@@ -1,5 +1,5 @@
-/* The plug-in libgyre-cuda.so.N: the image of all kernels, and its description (cuda/kernels/plugin.h). It has data only.
- * GY_IMAGE is the file of the image, GY_IMAGE_BYTES is in the header that is made with it. */
+/* The plug-in libgyre-cuda.so.N: the image of all kernels and its description (cuda/kernels/plugin.h). It contains data
+ * only. GY_IMAGE is the file of the image; the header made with it defines GY_IMAGE_BYTES. */
 #include "cuda/kernels/plugin.h"
 #include "image_bytes.h"
 

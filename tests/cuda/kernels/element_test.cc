@@ -1,5 +1,6 @@
-/* Types and operations of the GPU's kernels against those of the processor, bit for bit: all pairs of 8-bit operands,
- * drawn ones of the other sizes, chains of several operands, division by several numbers of ranks, multiplication. */
+/* Types and operations of the GPU kernels, compared with those of the CPU bit for bit: all pairs of 8-bit operands,
+ * random operands of the other sizes, reductions of several operands, division by several numbers of ranks, and
+ * multiplication. */
 #include <cstdio>
 #include <vector>
 
@@ -24,7 +25,7 @@ bool same(const std::vector<bits> &got, const std::vector<bits> &right, int type
     return true;
 }
 
-/* The operands of all pairs of 8-bit elements in two sources, otherwise a sample in every source. */
+/* All pairs of 8-bit elements in two sources; random elements otherwise. */
 template <typename bits> std::vector<std::vector<bits>> operands(int type, int nsrc, uint64_t *state_p)
 {
     const size_t count = sizeof(bits) == 1 && nsrc == 2 ? 1 << 16 : 50000;
@@ -110,6 +111,6 @@ int main()
 {
     check all;
     for_pairs(all);
-    printf("%d comparisons with the processor differ\n", failures);
+    printf("%d comparisons with the CPU differ\n", failures);
     return failures != 0;
 }

@@ -1,6 +1,6 @@
-/* The fused kernel on fibres against the processor's bits: every type and operation, in both orders, with 1 to 12
- * sources, in and out of place, with pointers that agree modulo 16, disagree, or are not aligned at all, and several
- * pieces to a launch. argv[1]: the first seed. */
+/* The fused kernel on fibres, compared with the CPU bit for bit: every type and operation, in both orders, with 1 to 12
+ * sources, in place and out of place, with several pieces per launch. Pointers have equal offsets modulo 16, different
+ * ones, or are not aligned to an element. argv[1]: the first seed. */
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -22,7 +22,7 @@ unsigned below(unsigned n)
     return (unsigned)(reference_random(&state) % n);
 }
 
-/* `bytes` bytes that begin `offset` bytes behind a multiple of 16 and end where the allocation ends. */
+/* `bytes` bytes that begin `offset` bytes after a multiple of 16. One byte after them detects stores beyond the end. */
 struct buffer {
     std::unique_ptr<char, void (*)(void *)> memory{nullptr, free};
     char *at = nullptr;
@@ -34,7 +34,7 @@ struct buffer {
     }
 };
 
-/* One piece with its buffers, and what is expected in every destination. */
+/* One piece with its buffers and the expected contents of every destination. */
 struct part {
     std::vector<buffer> in, out;
     std::vector<unsigned char> scalars, expected;
@@ -90,12 +90,12 @@ struct part {
         piece.nsrc = (uint16_t)nsrc;
         piece.ndst = (uint16_t)ndst;
         piece.divisor = divisor;
-        piece.far_src = src.data();
-        piece.far_dst = dst.data();
-        piece.far_scalar = scalar.data();
-        for (int s = 0; s < nsrc && s < GY_NEAR; s++)
+        piece.indirect_src = src.data();
+        piece.indirect_dst = dst.data();
+        piece.indirect_scalar = scalar.data();
+        for (int s = 0; s < nsrc && s < GY_INLINE_OPERANDS; s++)
             piece.src[s] = src[(size_t)s], piece.scalar[s] = scalar[(size_t)s];
-        for (int d = 0; d < ndst && d < GY_NEAR; d++)
+        for (int d = 0; d < ndst && d < GY_INLINE_OPERANDS; d++)
             piece.dst[d] = dst[(size_t)d];
     }
 
@@ -110,7 +110,7 @@ struct part {
                     return false;
                 }
             if (got[count * size] != 0xee) {
-                printf("%s: a store behind destination %zu\n", what, d);
+                printf("%s: a store beyond destination %zu\n", what, d);
                 return false;
             }
         }
@@ -139,7 +139,7 @@ struct check {
                               0};
         emu_submit(&l);
         if (emu_run(UINT64_MAX) != EMU_IDLE) {
-            printf("%s: no end\n%s", what, emu_report());
+            printf("%s: does not end\n%s", what, emu_report());
             emu_drop();
             failures++;
         }

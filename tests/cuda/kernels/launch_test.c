@@ -1,5 +1,5 @@
-/* The kernels through the table of the driver, as the library launches them: the image of the plug-in is loaded,
- * kernels are looked up and launched on streams of the stand-in, and results are those of the processor, bit for bit. */
+/* Kernels launched through the driver table, as the library does it: the image of the plug-in is loaded, kernels are
+ * looked up and launched on streams of the stand-in driver. Results are compared with the CPU bit for bit. */
 #include <criterion/criterion.h>
 
 #include "cuda/image.h"
@@ -46,7 +46,7 @@ static void open_gpus(const char *devices, int count)
             cr_assert_eq(gy_device_enter(&gpus[d].device), 0);
         }
         if (d < count - 1)
-            gy_device_leave(&gpus[d].device); /* the last one stays current */
+            gy_device_leave(&gpus[d].device); /* the context of the last device stays current */
     }
     cr_assert_eq(cu->host_alloc(&word, sizeof(*stop), GY_CU_HOST_PORTABLE), 0);
     stop = word;
@@ -76,7 +76,7 @@ static void *at(gy_cu_address address)
     return (void *)(uintptr_t)address;
 }
 
-/* False: this build has no such kernel (pairs.h). */
+/* Returns false if this build does not have the kernel (pairs.h). */
 static bool launch(int d, int kernel, unsigned blocks, void *arguments)
 {
     gy_cu_function function = gy_image_function(gpus[d].image, kernel, why, sizeof(why));
@@ -98,7 +98,7 @@ static void finish(int count)
         cr_assert_eq(cu->stream_synchronize(gpus[d].stream), 0);
 }
 
-/* A reduction: which, of how many elements, and where they lie. */
+/* A reduction: its type, operation and order, and its operands. */
 struct shape {
     gyre_dtype type;
     gyre_op op;
@@ -124,7 +124,7 @@ static void expect(struct shape *s)
     reference_reduce(s->expected, from, s->ranks, s->count, (int)s->type, (int)s->op, s->canonical);
 }
 
-/* Offsets make addresses agree modulo 16 or not; some are not aligned to an element. */
+/* Random offsets: addresses are equal modulo 16, differ, or are not aligned to an element. */
 static void prepare(struct shape *s, const gy_cu_address *in, const gy_cu_address *out, const gy_cu_address *scalar)
 {
     const bool agree = below(2), in_place = below(4) == 0;
@@ -149,7 +149,7 @@ static void compare(const struct shape *s, const char *what)
                      gyre_op_name(s->op), s->canonical ? ", canonical" : "", r, s->ranks, s->count);
 }
 
-/* All types, operations and orders that are defined, one after the other. */
+/* Iterates over all types, operations and orders that are defined. */
 static bool next_pair(struct shape *s, enum gy_kernel_kind kind, int *pair)
 {
     for (; *pair < (GYRE_BOOL + 1) * (GYRE_PREMUL_SUM + 1) * 2; ++*pair) {
@@ -164,20 +164,20 @@ static bool next_pair(struct shape *s, enum gy_kernel_kind kind, int *pair)
 
 static void fill_piece(struct gy_kernel_piece *piece, const struct shape *s, gy_cu_address arrays)
 {
-    uint64_t *far = gy_gpu_bytes(arrays, 3 * SOURCES * sizeof(uint64_t));
+    uint64_t *lists = gy_gpu_bytes(arrays, 3 * SOURCES * sizeof(uint64_t));
 
     *piece = (struct gy_kernel_piece){.count = s->count,
                                       .nsrc = (uint16_t)s->ranks,
                                       .ndst = (uint16_t)s->ranks,
                                       .divisor = s->op == GYRE_AVERAGE ? s->ranks : 0,
-                                      .far_src = at(arrays),
-                                      .far_dst = at(arrays + SOURCES * sizeof(uint64_t)),
-                                      .far_scalar = at(arrays + 2 * SOURCES * sizeof(uint64_t))};
+                                      .indirect_src = at(arrays),
+                                      .indirect_dst = at(arrays + SOURCES * sizeof(uint64_t)),
+                                      .indirect_scalar = at(arrays + 2 * SOURCES * sizeof(uint64_t))};
     for (int r = 0; r < s->ranks; r++) {
-        far[r] = s->in[r];
-        far[SOURCES + r] = s->out[r];
-        far[2 * SOURCES + r] = s->scalar[r];
-        if (s->ranks <= GY_NEAR) {
+        lists[r] = s->in[r];
+        lists[SOURCES + r] = s->out[r];
+        lists[2 * SOURCES + r] = s->scalar[r];
+        if (s->ranks <= GY_INLINE_OPERANDS) {
             piece->src[r] = at(s->in[r]);
             piece->dst[r] = at(s->out[r]);
             piece->scalar[r] = at(s->scalar[r]);
@@ -205,7 +205,7 @@ Test(launch, fused)
         fill_piece(&a.piece[0], &s, arrays);
         if (!launch(0, gy_kernel_find(GY_KERNEL_fused, s.type, s.op, s.canonical), 1 + below(3), &a))
             continue;
-        memset(&a, 0xee, sizeof(a)); /* the launch has copied it */
+        memset(&a, 0xee, sizeof(a)); /* the launch has already copied the argument */
         finish(1);
         compare(&s, "fused");
     }
@@ -213,20 +213,23 @@ Test(launch, fused)
     close_gpus(1);
 }
 
-/* What a rank's kernels of the waiting kinds keep from launch to launch. */
+/* Memory that kernels with barriers keep between launches. */
 static gy_cu_address words[RANKS], inbox[RANKS];
 
-static struct gy_meeting meeting_of(int rank)
+static struct gy_peer_sync sync_of(int rank)
 {
-    struct gy_meeting m = {
-        .abort = stop, .step = at(words[rank]), .through = at(words[rank] + 4), .rank = (uint16_t)rank, .ranks = RANKS};
+    struct gy_peer_sync m = {.abort = stop,
+                             .step = at(words[rank]),
+                             .finished = at(words[rank] + 4),
+                             .rank = (uint16_t)rank,
+                             .ranks = RANKS};
 
     for (int r = 0; r < RANKS; r++)
         m.arrived[r] = at(words[r] + 64);
     return m;
 }
 
-static void make_meeting(void)
+static void make_sync(void)
 {
     for (int r = 0; r < RANKS; r++) {
         words[r] = memory_on(r, 64 + RANKS * BLOCKS * 2 * sizeof(uint32_t));
@@ -236,7 +239,7 @@ static void make_meeting(void)
 
 static bool launch_one_shot(const struct shape *s, int rank)
 {
-    struct gy_one_shot a = {.meeting = meeting_of(rank),
+    struct gy_one_shot a = {.sync = sync_of(rank),
                             .capacity = ROOM / 8,
                             .count = (uint32_t)s->count,
                             .divisor = s->op == GYRE_AVERAGE ? RANKS : 0,
@@ -251,7 +254,7 @@ static bool launch_one_shot(const struct shape *s, int rank)
 
 static bool launch_two_shot(const struct shape *s, int rank)
 {
-    struct gy_two_shot a = {.meeting = meeting_of(rank), .pieces = 1};
+    struct gy_two_shot a = {.sync = sync_of(rank), .pieces = 1};
     struct gy_kernel_piece *p = &a.piece[0];
 
     *p = (struct gy_kernel_piece){.first = s->count * (size_t)rank / RANKS,
@@ -267,15 +270,15 @@ static bool launch_two_shot(const struct shape *s, int rank)
     return launch(rank, gy_kernel_find(GY_KERNEL_two_shot, s->type, s->op, s->canonical), BLOCKS, &a);
 }
 
-/* Every rank has a device, and its kernels wait for those of the others. Several launches of a stream follow each other
- * without a host that waits. */
+/* Every rank has a device, and its kernels wait for those of the other ranks. The host does not wait between the
+ * launches of a stream. */
 static void all_reduce_of_ranks(enum gy_kernel_kind kind, bool (*launch_one)(const struct shape *, int))
 {
     static struct shape s[ROUNDS];
     gy_cu_address in[ROUNDS][RANKS], out[ROUNDS][RANKS], scalar[ROUNDS][RANKS];
 
     open_gpus("4:peer", RANKS);
-    make_meeting();
+    make_sync();
     for (int k = 0; k < ROUNDS; k++)
         for (int r = 0; r < RANKS; r++) {
             in[k][r] = memory_on(r, ROOM);
@@ -336,20 +339,20 @@ Test(launch, moves)
     close_gpus(1);
 }
 
-/* An all_gather: each rank reads its peers' blocks. */
+/* An all_gather: each rank reads the blocks of its peers. */
 Test(launch, two_shot_moves)
 {
     gy_cu_address in[RANKS], out[RANKS];
 
     open_gpus("4:peer", RANKS);
-    make_meeting();
+    make_sync();
     for (int r = 0; r < RANKS; r++) {
         in[r] = memory_on(r, 100);
         out[r] = memory_on(r, 100 * RANKS);
         reference_fill(gy_gpu_bytes(in[r], 1), 100, GYRE_UINT8, &state);
     }
     for (int r = 0; r < RANKS; r++) {
-        struct gy_two_shot_moves a = {.meeting = meeting_of(r), .moves = RANKS};
+        struct gy_two_shot_moves a = {.sync = sync_of(r), .moves = RANKS};
         for (unsigned p = 0; p < RANKS; p++)
             a.move[p] = (struct gy_one_move){at(out[r] + 100 * p), at(in[p]), 100};
         cr_assert(launch(r, GY_NUMBER_gy_two_shot_move, BLOCKS, &a));
@@ -361,15 +364,15 @@ Test(launch, two_shot_moves)
     close_gpus(RANKS);
 }
 
-/* A rank whose peers do not come waits until the abort word is set; other streams go on. */
-Test(launch, waits_until_it_is_aborted)
+/* The kernels of ranks wait for a missing peer until the abort word is set; other streams continue. */
+Test(launch, waits_until_the_abort_word_is_set)
 {
     static struct shape s = {.type = GYRE_FLOAT32, .op = GYRE_SUM, .ranks = RANKS};
     gy_cu_address memory[RANKS];
     unsigned got = 0;
 
     open_gpus("4:peer", RANKS);
-    make_meeting();
+    make_sync();
     for (int r = 0; r < RANKS; r++)
         memory[r] = memory_on(r, ROOM);
     prepare(&s, memory, memory, memory);
@@ -385,7 +388,7 @@ Test(launch, waits_until_it_is_aborted)
     finish(RANKS);
 }
 
-/* A launch on device 0 that reads `from`; what its stream ends with. */
+/* Launches a copy from `from` on device 0. Returns the status of its stream. */
 static gy_cu_result end_of_move(gy_cu_address to, gy_cu_address from)
 {
     struct gy_moves a = {.abort = stop, .moves = 1, .move = {{at(to), at(from), 64}}};
@@ -394,22 +397,23 @@ static gy_cu_result end_of_move(gy_cu_address to, gy_cu_address from)
     return cu->stream_synchronize(gpus[0].stream);
 }
 
-Test(launch, of_an_address_behind_an_allocation_is_a_sticky_error)
+Test(launch, beyond_an_allocation_is_a_sticky_error)
 {
     gy_cu_address other;
 
     open_gpus("2:peer", 2);
-    gy_cu_address memory = memory_on(0, 100), far = memory_on(1, 64);
-    cr_assert_eq(end_of_move(memory, far), 0, "a peer's memory may be read");
-    cr_assert_eq(end_of_move(memory, memory + 48), GY_CU_ILLEGAL_ADDRESS, "a vector of 16 bytes has 4 of them");
+    gy_cu_address memory = memory_on(0, 100), peer = memory_on(1, 64);
+    cr_assert_eq(end_of_move(memory, peer), 0, "a peer's memory may be read");
+    cr_assert_eq(end_of_move(memory, memory + 48), GY_CU_ILLEGAL_ADDRESS,
+                 "a vector of 16 bytes exceeds the allocation by 12");
     cr_assert_eq(gy_device_enter(&gpus[0].device), 0);
     cr_assert_eq(cu->mem_alloc(&other, 16), GY_CU_ILLEGAL_ADDRESS);
     gy_device_leave(&gpus[0].device);
-    cr_assert_eq(cu->set8_async(far, 1, 64, gpus[1].stream), 0, "the other device goes on");
+    cr_assert_eq(cu->set8_async(peer, 1, 64, gpus[1].stream), 0, "the other device still works");
     cr_assert_eq(cu->stream_synchronize(gpus[1].stream), 0);
 }
 
-Test(launch, of_host_memory_that_is_not_pinned_is_an_error)
+Test(launch, of_pageable_host_memory_is_an_error)
 {
     char host[64];
 
@@ -417,15 +421,15 @@ Test(launch, of_host_memory_that_is_not_pinned_is_an_error)
     cr_assert_eq(end_of_move(memory_on(0, 128), (uintptr_t)host), GY_CU_ILLEGAL_ADDRESS);
 }
 
-Test(launch, of_memory_of_a_device_that_is_no_peer_is_an_error)
+Test(launch, of_memory_without_peer_access_is_an_error)
 {
     open_gpus("2", 1);
     cr_assert(gy_device_open(&gpus[1].device, cu, 1, why, sizeof(why)), "%s", why);
     cr_assert_eq(end_of_move(memory_on(0, 128), memory_on(1, 64)), GY_CU_ILLEGAL_ADDRESS);
 }
 
-/* A fault ends kernels of the same device that wait, and what is behind them in their streams. */
-Test(launch, ends_with_the_device, .timeout = 20)
+/* A fault ends waiting kernels of the same device and later work of their streams. */
+Test(launch, ends_when_the_device_fails, .timeout = 20)
 {
     static struct shape s = {.type = GYRE_FLOAT32, .op = GYRE_SUM, .ranks = RANKS};
     gy_cu_address memory[RANKS];
@@ -433,7 +437,7 @@ Test(launch, ends_with_the_device, .timeout = 20)
     gy_cu_event behind;
 
     open_gpus("4:peer", RANKS);
-    make_meeting();
+    make_sync();
     for (int r = 0; r < RANKS; r++)
         memory[r] = memory_on(r, ROOM);
     prepare(&s, memory, memory, memory);
@@ -448,7 +452,7 @@ Test(launch, ends_with_the_device, .timeout = 20)
     cr_assert_eq(cu->event_synchronize(behind), 0);
 }
 
-Test(launch, of_a_wrong_shape_is_refused)
+Test(launch, with_a_wrong_grid_or_block_is_refused)
 {
     struct gy_moves a = {0};
     void *parameters[] = {&a};

@@ -1,5 +1,5 @@
-/* The plug-in that nvcc has made, opened as the library opens it, over the stand-in of the driver, which takes the image
- * as it is. Prints the names of the table, one a line.
+/* Opens the plug-in that nvcc has compiled, as the library does it. The driver is the stand-in, with functions that
+ * accept any image. Prints the names of the table, one a line.
  *
  *   nvcc_test PLUGIN */
 #include <stdio.h>
@@ -11,8 +11,9 @@
 static const uint32_t fatbin_magic = 0xba55ed50;
 static uint32_t first_word;
 
-static gy_cu_result take(gy_cu_library *library_p, const void *code, unsigned *options, void **values, unsigned count,
-                         unsigned *library_options, void **library_values, unsigned library_count)
+static gy_cu_result load_any_image(gy_cu_library *library_p, const void *code, unsigned *options, void **values,
+                                   unsigned count, unsigned *library_options, void **library_values,
+                                   unsigned library_count)
 {
     (void)options, (void)values, (void)count, (void)library_options, (void)library_values, (void)library_count;
     memcpy(&first_word, code, sizeof(first_word));
@@ -20,7 +21,7 @@ static gy_cu_result take(gy_cu_library *library_p, const void *code, unsigned *o
     return GY_CU_SUCCESS;
 }
 
-static gy_cu_result drop(gy_cu_library library)
+static gy_cu_result unload_image(gy_cu_library library)
 {
     (void)library;
     return GY_CU_SUCCESS;
@@ -36,8 +37,8 @@ int main(int argc, char **argv)
         return 2;
     gy_gpu_open("1", 1);
     driver = *gy_gpu_driver();
-    driver.library_load = take;
-    driver.library_unload = drop;
+    driver.library_load = load_any_image;
+    driver.library_unload = unload_image;
     if (!gy_device_open(&device, &driver, 0, why, sizeof(why))) {
         fprintf(stderr, "%s\n", why);
         return 1;

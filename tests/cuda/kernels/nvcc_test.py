@@ -1,5 +1,5 @@
-"""What nvcc has made of the GPU kernels: no spills, no stack, registers within the launch bound, every kernel of the
-table, and a plug-in that is data only.
+"""Checks the GPU kernels that nvcc has compiled. They use no spills and no stack, their registers are within the launch
+bound, and every kernel of the table exists. The plug-in contains data only.
 
 nvcc_test.py FOLDER PLUGIN PROGRAM   FOLDER: of cmake/GyreCuda.cmake, with sm_*.log; PROGRAM: nvcc_test
 """
@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-REGISTERS = 65536 // 512  # of a thread, where a block of GY_BLOCK_THREADS fills a multiprocessor
+REGISTERS = 65536 // 512  # of a thread, if one block of GY_BLOCK_THREADS occupies a multiprocessor
 BYTES = 12 << 20  # of a plug-in with seven architectures and PTX
 
 

@@ -4,7 +4,8 @@
 
 #include "cuda/element.h"
 
-/* What is compiled: with a sanitizer, which takes long, one type of each size and kind; two for mistakes.sh. */
+/* True if the kernels of a type are compiled. A build with a sanitizer, which is slow, has one type of each size and
+ * kind; mistakes.sh has two types. */
 constexpr bool is_compiled(int type)
 {
 #if defined(GYRE_TWO_TYPES)
@@ -16,7 +17,7 @@ constexpr bool is_compiled(int type)
 #endif
 }
 
-/* Calls visit.template pair<type, op>() for each. */
+/* Calls visit.template pair<type, op>() for each pair. */
 template <int type, int op, typename visitor> void for_ops(visitor &visit)
 {
     if constexpr (op <= GYRE_PREMUL_SUM) {

@@ -1,8 +1,11 @@
-/* Kernels that wait for each other, on fibres: one shot and two shot with 2 to 8 ranks on a GPU each, every type and
- * operation, with streams that run ahead of one another and GPUs that lag, against the processor's bits. Before every
- * kernel its stream writes the input, behind it it takes the output and overwrites the input, as a caller may: a kernel
- * that begins or ends too early is seen. Then a rank that never comes, an abort, and ranks that share a GPU without
- * room. argv[1]: the first seed. */
+/* Kernels that wait for each other, on fibres: one shot and two shot with 2 to 8 ranks, each on its own GPU. Every type
+ * and operation is compared with the CPU bit for bit, with streams and GPUs of different speeds.
+ *
+ * A stream writes the input before each kernel; after the kernel it reads the output and overwrites the input, as a
+ * caller may. A kernel that begins too early or ends too early therefore gives a wrong result.
+ *
+ * Further tests: a rank that launches no kernel, an abort, and ranks that share a GPU without room for both. argv[1]:
+ * the first seed. */
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -25,46 +28,46 @@ unsigned below(unsigned n)
     return (unsigned)(reference_random(&state) % n);
 }
 
-/* What lasts from launch to launch, as on a GPU. */
+/* The memory of a rank on its GPU, which is kept between launches. */
 struct rank_memory {
-    uint32_t step, through, arrived[RANKS * BLOCKS * 2];
+    uint32_t step, finished, arrived[RANKS * BLOCKS * 2];
     gy_line inbox[2 * RANKS * ROOM / 8];
-    alignas(16) char in[ROUNDS][ROOM], out[ROUNDS][ROOM], given[ROUNDS][ROOM], taken[ROUNDS][ROOM], scalar[8];
+    alignas(16) char in[ROUNDS][ROOM], out[ROUNDS][ROOM], inputs[ROUNDS][ROOM], results[ROUNDS][ROOM], scalar[8];
 };
 rank_memory memory[RANKS];
 unsigned char expected[ROUNDS][ROOM];
 
-/* Before a kernel: writes the input. */
-struct gy_give {
-    const char *given;
+/* Writes the input before a kernel. */
+struct gy_write_input {
+    const char *inputs;
     char *in;
     size_t bytes;
 };
-GY_KERNEL(give, gy_give)
+GY_KERNEL(write_input, gy_write_input)
 {
     for (size_t i = gy_thread(); i < a.bytes; i += gy_threads())
-        gy_store<uint8_t>(a.in + i, gy_load<uint8_t>(a.given + i));
+        gy_store<uint8_t>(a.in + i, gy_load<uint8_t>(a.inputs + i));
 }
 
-/* Behind a kernel: takes the output, overwrites the input. */
-struct gy_take {
-    char *out, *taken, *in;
+/* Reads the output after a kernel, and overwrites the input. */
+struct gy_read_output {
+    char *out, *results, *in;
     size_t bytes;
 };
-GY_KERNEL(take, gy_take)
+GY_KERNEL(read_output, gy_read_output)
 {
     for (size_t i = gy_thread(); i < a.bytes; i += gy_threads()) {
-        gy_store<uint8_t>(a.taken + i, gy_load<uint8_t>(a.out + i));
+        gy_store<uint8_t>(a.results + i, gy_load<uint8_t>(a.out + i));
         gy_store<uint8_t>(a.in + i, 0xdd);
     }
 }
 
-gy_meeting meeting_of(int rank, int ranks)
+gy_peer_sync sync_of(int rank, int ranks)
 {
-    gy_meeting m = {};
+    gy_peer_sync m = {};
     m.abort = &stop;
     m.step = &memory[rank].step;
-    m.through = &memory[rank].through;
+    m.finished = &memory[rank].finished;
     m.rank = (uint16_t)rank;
     m.ranks = (uint16_t)ranks;
     for (int r = 0; r < ranks; r++)
@@ -72,7 +75,7 @@ gy_meeting meeting_of(int rank, int ranks)
     return m;
 }
 
-/* A case: the same for all rounds. Offsets make pointers agree modulo 16 or not. */
+/* A case, the same in all rounds. Offsets decide whether pointers are equal modulo 16. */
 struct shape {
     int ranks, type, op, divisor;
     bool canonical, in_place;
@@ -85,7 +88,7 @@ struct shape {
 gy_one_shot one_shot_of(const shape &s, int rank, int round)
 {
     gy_one_shot a = {};
-    a.meeting = meeting_of(rank, s.ranks);
+    a.sync = sync_of(rank, s.ranks);
     a.capacity = ROOM / 8;
     a.count = (uint32_t)s.count;
     a.divisor = s.divisor;
@@ -101,7 +104,7 @@ gy_two_shot two_shot_of(const shape &s, int rank, int round)
 {
     gy_two_shot a = {};
     gy_kernel_piece &p = a.piece[0];
-    a.meeting = meeting_of(rank, s.ranks);
+    a.sync = sync_of(rank, s.ranks);
     a.pieces = 1;
     p.first = s.count * (size_t)rank / (size_t)s.ranks;
     p.count = s.count * (size_t)(rank + 1) / (size_t)s.ranks;
@@ -140,12 +143,11 @@ void prepare(const shape &s)
 {
     memset(memory, 0, sizeof(memory));
     for (int r = 0; r < s.ranks; r++) {
-        /* Steps about to wrap, now and then. */
         reference_fill(memory[r].scalar, 1, s.type, &state);
         for (int k = 0; k < ROUNDS; k++)
             reference_fill(s.in(r, k), s.count, s.type, &state);
     }
-    const uint32_t step = below(4) ? 0 : UINT32_MAX - 1;
+    const uint32_t step = below(4) ? 0 : UINT32_MAX - 1; /* sometimes the step is about to wrap */
     for (int r = 0; r < s.ranks; r++) {
         memory[r].step = step;
         for (auto &word : memory[r].arrived)
@@ -155,7 +157,7 @@ void prepare(const shape &s)
         expect(s, k);
     for (int r = 0; r < s.ranks; r++)
         for (int k = 0; k < ROUNDS; k++) {
-            memcpy(memory[r].given[k], s.in(r, k), s.count * s.size);
+            memcpy(memory[r].inputs[k], s.in(r, k), s.count * s.size);
             memset(s.in(r, k), 0xcc, s.count * s.size);
         }
 }
@@ -182,14 +184,14 @@ shape random_shape(int type, int op, bool canonical)
 void finish(const shape &s, const char *what)
 {
     if (emu_run(UINT64_MAX) != EMU_IDLE) {
-        printf("%s: no end\n%.2000s", what, emu_report());
+        printf("%s: does not end\n%.2000s", what, emu_report());
         emu_drop();
         failures++;
         return;
     }
     for (int r = 0; r < s.ranks; r++)
         for (int k = 0; k < ROUNDS; k++)
-            if (memcmp(memory[r].taken[k], expected[k], s.count * s.size) != 0) {
+            if (memcmp(memory[r].results[k], expected[k], s.count * s.size) != 0) {
                 printf("%s %s %s: %d ranks, %zu elements%s%s, rank %d, round %d: wrong\n", what,
                        gyre_dtype_name((gyre_dtype)s.type), gyre_op_name((gyre_op)s.op), s.ranks, s.count,
                        s.in_place ? ", in place" : "", s.canonical ? ", canonical" : "", r, k);
@@ -198,19 +200,19 @@ void finish(const shape &s, const char *what)
             }
 }
 
-/* Of rank r: the kernels of all rounds, each followed by `take`. */
+/* Submits the kernels of all rounds of a rank, each between write_input and read_output. */
 template <typename arguments>
 void submit_rank(const shape &s, const char *name, void (*kernel)(const void *), int rank,
                  arguments (*arguments_of)(const shape &, int, int))
 {
     uint64_t last = 0;
     for (int k = 0; k < ROUNDS; k++) {
-        const gy_give g = {memory[rank].given[k], s.in(rank, k), s.count * s.size};
-        const emu_launch before = {"give", give, &g, sizeof(g), rank, 1, THREADS, last};
+        const gy_write_input g = {memory[rank].inputs[k], s.in(rank, k), s.count * s.size};
+        const emu_launch before = {"write_input", write_input, &g, sizeof(g), rank, 1, THREADS, last};
         const arguments a = arguments_of(s, rank, k);
         last = submit(name, kernel, &a, sizeof(a), rank, emu_submit(&before));
-        const gy_take t = {s.out(rank, k), memory[rank].taken[k], s.in(rank, k), s.count * s.size};
-        const emu_launch l = {"take", take, &t, sizeof(t), rank, 1, THREADS, last};
+        const gy_read_output t = {s.out(rank, k), memory[rank].results[k], s.in(rank, k), s.count * s.size};
+        const emu_launch l = {"read_output", read_output, &t, sizeof(t), rank, 1, THREADS, last};
         last = emu_submit(&l);
     }
 }
@@ -250,11 +252,11 @@ void require(bool holds, const char *what)
 {
     if (holds)
         return;
-    printf("not so: %s\n", what);
+    printf("does not hold: %s\n", what);
     failures++;
 }
 
-/* Three of four ranks come: no end, until the abort word is set. */
+/* Three of four ranks launch: their kernels wait until the abort word is set. */
 template <typename arguments>
 void lost_rank(const char *name, void (*kernel)(const void *), arguments (*arguments_of)(const shape &, int, int))
 {
@@ -267,14 +269,14 @@ void lost_rank(const char *name, void (*kernel)(const void *), arguments (*argum
         submit(name, kernel, &a, sizeof(a), r, 0);
     }
     require(emu_run(UINT64_MAX) == EMU_STUCK, "kernels of three ranks of four wait");
-    require(strstr(emu_report(), "peer") != nullptr, "the report says for whom");
+    require(strstr(emu_report(), "peer") != nullptr, "the report names what they wait for");
     __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
     require(emu_run(UINT64_MAX) == EMU_IDLE, "they end when the abort word is set");
     __atomic_store_n(&stop, 0, __ATOMIC_RELAXED);
     emu_drop();
 }
 
-/* Two ranks on a GPU with room for one. */
+/* Two ranks on a GPU that has room for the blocks of one. */
 void no_room()
 {
     shape s = random_shape(GYRE_FLOAT32, GYRE_SUM, false);
@@ -286,7 +288,7 @@ void no_room()
         submit("two_shot", two_shot<GYRE_FLOAT32, GYRE_SUM, false>, &a, sizeof(a), 0, 0);
     }
     require(emu_run(UINT64_MAX) == EMU_STUCK, "ranks that share a GPU without room wait for ever");
-    require(strstr(emu_report(), "wait for room") != nullptr, "the report says that there is no room");
+    require(strstr(emu_report(), "wait for room") != nullptr, "the report names the missing room");
     emu_drop();
 }
 } // namespace

@@ -1,4 +1,4 @@
-/* The plug-in of the stand-in: what libgyre-cuda.so.N is for a GPU, with an image of C++ (image.h). */
+/* The plug-in for the stand-in driver: libgyre-cuda.so.N with an image of C++ code (image.h). */
 #include "cuda/kernels/plugin.h"
 #include "cuda/kernels/two_shot.cuh"
 #include "plugin_code.h"
@@ -8,10 +8,10 @@ namespace
 #define CODE(name, kind, arguments) {#name, sizeof(arguments), name},
 const gy_gpu_code moves[] = {GY_KERNELS_THAT_MOVE(CODE)};
 
-const gy_gpu_executor fibres = {emu_memory,      emu_room,  emu_submit,  emu_over, emu_run,
-                                  emu_drop_device, emu_fault, emu_changes};
+const gy_gpu_executor fibres = {emu_memory, emu_room,        emu_submit, emu_over,
+                                emu_run,    emu_drop_device, emu_fault,  emu_changes};
 
-/* Filled when the file is loaded: the tables are of other files. */
+/* Filled in when the file is loaded, since the tables are defined in other files. */
 struct filled_image : gy_gpu_image {
     filled_image()
         : gy_gpu_image{GY_GPU_IMAGE_MAGIC,

@@ -1,4 +1,4 @@
-/* The reductions of KIND as C++. A sanitizer's build has some types only (pairs.h). */
+/* The reductions of KIND as C++. A build with a sanitizer has some types only (pairs.h). */
 #include "plugin_code.h"
 
 #include "cuda/kernels/one_shot.cuh"
@@ -19,7 +19,7 @@ template <int type, int op, bool tree> constexpr auto body_of() -> void (*)(cons
 {
     using work = gy_work<type, op, tree>;
     if constexpr (is_compiled(type))
-        return body<work, PASTED(PASTED(gy_, KIND), _run)<work>>;
+        return body < work, PASTED(PASTED(gy_, KIND), _run) < work >> ;
     else
         return nullptr;
 }

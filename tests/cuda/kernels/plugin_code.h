@@ -1,4 +1,4 @@
-/* The reductions of each kind, compiled in files of their own, and the kernels that move. */
+/* The tables of reductions, one for each kind of kernel. Each kind is compiled in a file of its own. */
 #ifndef GY_TESTS_CUDA_PLUGIN_CODE_H
 #define GY_TESTS_CUDA_PLUGIN_CODE_H
 

@@ -38,7 +38,7 @@ uint64_t reference_random(uint64_t *state_p)
     return *state_p = x;
 }
 
-/* Bits of mantissa of the floats; 0: no float. */
+/* Bits of mantissa of a float type; 0: the type is no float. */
 static int mantissa_of(int type)
 {
     switch (type) {
@@ -63,7 +63,7 @@ static uint64_t special_bits(int type, uint64_t random)
     return sizes[random % GY_ARRAY_LENGTH(sizes)] | (random >> 32 & 1 ? sign : 0);
 }
 
-/* A float between a half and four, of either sign. */
+/* A float between 1/2 and 4, of either sign. */
 static uint64_t near_one(int type, uint64_t random)
 {
     int width = 8 * (int)gyre_dtype_size((gyre_dtype)type), mantissa = mantissa_of(type);
