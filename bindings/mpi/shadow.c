@@ -89,7 +89,8 @@ static bool allocate(struct gm_shadow *shadow)
     return shadow->lists != NULL;
 }
 
-/* Communicators of one rank exchange no messages, and inter-communicators are not supported: both have no shadow. */
+/* Communicators of one rank and inter-communicators have no gyre communicator: their calls are left to the MPI
+ * library. */
 static bool may_have_comm(struct gm_shadow *shadow)
 {
     int is_inter = 1;

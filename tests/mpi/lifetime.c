@@ -1,4 +1,4 @@
-/* A freed communicator takes its twin with it: descriptors and mappings do not grow. One that is never freed ends with
+/* A freed communicator frees its shadow: descriptors and mappings do not grow. One that is never freed ends with
  * MPI_Finalize. */
 #include <dirent.h>
 #include <mpi.h>
