@@ -1,4 +1,4 @@
-/* How ranks lie on processes and devices: arrangement.h. */
+/* The arrangement of ranks on processes and devices: arrangement.h. */
 #include "collectives/device/arrangement.h"
 
 #include <pthread.h>
@@ -16,7 +16,7 @@ static void draw(void)
     gy_random(drawn, sizeof(drawn));
 }
 
-/* A forked child has its parent's random words, and another number of forks or of its process. */
+/* A forked child inherits the random words of its parent, but differs in its process id or its number of forks. */
 void gy_device_fact_begin(struct gy_device_fact *fact)
 {
     *fact = (struct gy_device_fact){.status = GYRE_SUCCESS};

@@ -1,28 +1,28 @@
-/* How the ranks of a communicator lie on processes and devices, and which way their calls on streams take:
+/* The arrangement of a communicator's ranks on processes and devices. It decides how calls on streams are executed:
  *
- *   fused    all ranks are in one process, on one device, and its kernels are there: meeting.h
+ *   fused    all ranks are in one process and on one device, and there are kernels: meeting.h
  *   staged   any other arrangement: stream_job.h
  *
- * The choice follows from facts that every rank has of all, so all choose the same. */
+ * The decision follows from facts that every rank has about all ranks, so it is the same on all ranks. */
 #ifndef GY_COLLECTIVES_DEVICE_ARRANGEMENT_H
 #define GY_COLLECTIVES_DEVICE_ARRANGEMENT_H
 
 #include "collectives/comm/communicator.h"
 #include "cuda/device.h"
 
-/* What every rank tells all others about itself. */
+/* The facts about a rank, which all ranks exchange. */
 struct gy_device_fact {
-    int32_t status; /* gyre_status: whether it can use its device */
+    int32_t status; /* gyre_status of opening its device */
     int32_t has_device, has_image;
-    uint64_t process[4]; /* no two processes have the same, on any host */
+    uint64_t process[4]; /* unique number of the process, on all hosts */
     struct gy_cu_uuid uuid;
-    uint64_t meeting; /* the first rank's; 0: it has none */
-    char why[248];    /* what has failed; why there is no image */
+    uint64_t meeting; /* key of the meeting that rank 0 has created; 0: none */
+    char why[248];    /* the reason of a failure, or of a missing image */
 };
 
-/* Fills what is known without a device. */
+/* Sets the facts that do not depend on a device. */
 void gy_device_fact_begin(struct gy_device_fact *fact);
-/* Returns the number of the meeting of all ranks; 0: calls are staged, and `why` says why. */
+/* Returns the key of the meeting of all ranks; 0: calls are staged, with the reason in `why`. */
 uint64_t gy_arrangement_meeting(const struct gyre_comm *comm, const struct gy_device_fact *all, char *why,
                                 size_t why_bytes);
 

@@ -28,7 +28,7 @@ static gyre_status open_stream(struct gy_attachment *attachment, char *why, size
     return GYRE_SYSTEM;
 }
 
-/* The device of the current context, or the rank's number on its host modulo the number of devices. */
+/* Finds the device of the current context, or the rank's number on its host modulo the number of devices. */
 static gyre_status find_default(const struct gy_driver *driver, int local, int *number, char *why, size_t bytes)
 {
     if (driver->context_device(number) == GY_CU_SUCCESS)
@@ -48,7 +48,7 @@ static gyre_status find_current(const struct gy_driver *driver, int *number, cha
     return GYRE_INVALID_ARGUMENT;
 }
 
-/* local: the rank's number among the ranks of its host. */
+/* `local`: the rank's number among the ranks of its host. */
 static gyre_status open_device(struct gy_attachment *attachment, int number, int local, char *why, size_t bytes)
 {
     const struct gy_driver *driver = gy_driver_get(why, bytes);
@@ -73,7 +73,8 @@ static gyre_status open_device(struct gy_attachment *attachment, int number, int
     return GYRE_SUCCESS;
 }
 
-/* Kernels, and on the first rank the meeting in which the others may join. Without them calls are staged. */
+/* Gets the image of the kernels. Rank 0 also creates the meeting, which the other ranks may join. If there is no image,
+ * calls are staged. */
 static void open_kernels(const struct gyre_comm *comm, struct gy_attachment *attachment, struct gy_device_fact *fact)
 {
     const char *setting = comm->ctx->config.cuda_kernels;
@@ -120,7 +121,7 @@ static gyre_status failure_of(const struct gy_device_fact *fact)
     return gy_status_is_failure((uint32_t)fact->status) ? (gyre_status)fact->status : GYRE_PROTOCOL;
 }
 
-/* Returns the status of the lowest rank that has none to offer. */
+/* Exchanges the facts of all ranks. If a rank cannot use its device, returns the status of the lowest such rank. */
 static gyre_status compare(struct gyre_comm *comm, const struct gy_device_fact *mine, struct gy_device_fact *all)
 {
     const struct gy_call call = {
@@ -133,9 +134,10 @@ static gyre_status compare(struct gyre_comm *comm, const struct gy_device_fact *
     return status;
 }
 
-/* The way of calls on streams. The first rank has made the meeting, which the others find while it is there: it waits
- * for all ranks when the duplicate is made. */
-static void choose_way(const struct gyre_comm *comm, struct gy_attachment *attachment, const struct gy_device_fact *all)
+/* Chooses how calls on streams are executed. Rank 0 has created the meeting, and cannot end it before the other ranks
+ * have found it: the next step, the duplication of the communicator, is collective. */
+static void choose_arrangement(const struct gyre_comm *comm, struct gy_attachment *attachment,
+                               const struct gy_device_fact *all)
 {
     char why[300] = "";
     const uint64_t key = gy_arrangement_meeting(comm, all, why, sizeof(why));
@@ -150,8 +152,8 @@ static void choose_way(const struct gyre_comm *comm, struct gy_attachment *attac
         gy_log(GY_LOG_INFO, "communicator %u: calls on streams are staged through host memory: %s", comm->id, why);
 }
 
-/* Returns success if every rank has started its thread; else all ranks return the failure of the lowest one that has
- * none. The caller is inside. */
+/* Returns success if every rank has started its worker. Otherwise all ranks return an error that names the lowest rank
+ * without a worker. The caller holds the progress lock. */
 static gyre_status agree(struct gyre_comm *comm, bool can)
 {
     const int32_t mine = can ? comm->size : comm->rank;
@@ -164,12 +166,12 @@ static gyre_status agree(struct gyre_comm *comm, bool can)
                                  .op = GYRE_MIN};
     gyre_status status = gy_run_own(comm, &call);
     if (status == GYRE_SUCCESS && lowest < comm->size)
-        status = gy_error_set(&comm->error, GYRE_SYSTEM, -1, "rank %d can start no thread for calls that streams order",
+        status = gy_error_set(&comm->error, GYRE_SYSTEM, -1, "rank %d cannot start the thread for calls on streams",
                               lowest);
     return status;
 }
 
-/* The ranks compare what they have; if all of them have it, they make the duplicate. */
+/* The ranks exchange their facts. If each can use its device, they duplicate the communicator. */
 static gyre_status join(struct gyre_comm *comm, struct gy_attachment *attachment, const struct gy_device_fact *mine)
 {
     struct gy_device_fact *all = gy_alloc((size_t)comm->size * sizeof(*all));
@@ -184,7 +186,7 @@ static gyre_status join(struct gyre_comm *comm, struct gy_attachment *attachment
     if (status == GYRE_SUCCESS)
         status = compare(comm, mine, all);
     if (status == GYRE_SUCCESS) {
-        choose_way(comm, attachment, all);
+        choose_arrangement(comm, attachment, all);
         status = gy_comm_divide(comm, 0, 0, 0, &attachment->traffic);
     }
     gy_progress_leave(comm->ctx);
@@ -192,7 +194,7 @@ static gyre_status join(struct gyre_comm *comm, struct gy_attachment *attachment
     return status;
 }
 
-/* Starts the workers of all ranks, or none. After a failure the duplicate is closed. */
+/* Starts the workers of all ranks, or of none. After a failure the duplicate is closed. */
 static gyre_status start_worker(struct gyre_comm *comm, struct gy_attachment *attachment)
 {
     struct gy_stream_worker *worker = &attachment->worker;

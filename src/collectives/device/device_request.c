@@ -1,4 +1,4 @@
-/* Calls without a stream on memory of a device: device_request.h. */
+/* Calls without a stream on device memory: device_request.h. */
 #include "collectives/device/device_request.h"
 
 #include "collectives/engine/operands.h"
@@ -26,9 +26,9 @@ bool gy_device_call_is(const struct gyre_comm *comm, const struct gy_call *call)
 static gyre_status refuse(struct gyre_comm *comm, gy_cu_result result, const char *what)
 {
     char text[300];
-    comm->error.status = GYRE_SUCCESS; /* the communicator is as before: only the message stays */
+    comm->error.status = GYRE_SUCCESS; /* the communicator stays usable: only its message is set */
     gy_driver_sentence(comm->attachment->device.driver, result, what, text, sizeof(text));
-    (void)gy_stream_worker_check(&comm->attachment->worker); /* if the device has failed, the others must not wait */
+    (void)gy_stream_worker_check(&comm->attachment->worker); /* reports a failed device: others must not wait */
     gy_error_set(&comm->error, result == GY_CU_OUT_OF_MEMORY ? GYRE_NO_MEMORY : GYRE_SYSTEM, -1, "rank %d, GPU %d: %s",
                  comm->rank, comm->attachment->device.number, text);
     gyre_status status = comm->error.status;
@@ -36,7 +36,7 @@ static gyre_status refuse(struct gyre_comm *comm, gy_cu_result result, const cha
     return status;
 }
 
-/* Copies one way, and waits until the bytes are there. */
+/* Copies an operand in one direction, and waits for the end of the copy. */
 static gy_cu_result copy(const struct gyre_comm *comm, const struct gy_staged_call *call, bool in)
 {
     struct gy_attachment *attachment = comm->attachment;

@@ -12,12 +12,12 @@
 #include "cuda/pointer.h"
 #include "membership/overlay.h"
 
-enum { PATIENCE = 200 }; /* fruitless looks at the outcome before the thread sleeps */
-#define SHORT_NS 50000   /* of a sleep at first, */
-#define LONG_NS 1000000  /* and later: failures are seen within it */
+enum { SPINS = 200 };   /* polls of the outcome without progress before the thread sleeps */
+#define SHORT_NS 50000  /* longest sleep at the beginning of a wait */
+#define LONG_NS 1000000 /* longest sleep later: the delay with which a failure is found */
 #define LATER_NS (10 * GY_MILLISECOND)
 
-/* An event of the pool, which a job uses from its arrival to its outcome. */
+/* An event of the attachment's pool. A job uses it from its arrival until its outcome is decided. */
 struct gy_ready_event {
     struct gy_ready_event *next;
     gy_cu_event event;
@@ -36,7 +36,7 @@ static bool is_reachable(const struct gyre_comm *comm, const struct gy_call *cal
     return pointer.kind == GY_POINTER_PINNED || (pointer.kind == GY_POINTER_DEVICE && pointer.device == device);
 }
 
-/* The kernel's number, and the scalar where it multiplies by one. */
+/* Sets the number of the kernel, and the scalar of a pre-multiplied sum. */
 static void set_operation(struct gy_arrival *arrival)
 {
     const struct gy_call *call = arrival->call;
@@ -69,14 +69,15 @@ bool gy_fused_call_begin(struct gy_stream_job *job, const struct gy_call *call)
 
 /* ---- Failures ---- */
 
-/* The failure becomes that of the attachment and of the meeting, and the message that of the communicator. */
+/* Ends the attachment and the meeting with the error. The communicator gets the message only, since its calls without a
+ * stream may continue. */
 static gyre_status fail(struct gy_stream_job *job, const struct gy_error *error)
 {
     struct gy_attachment *attachment = job->comm->attachment;
     struct gy_error *last = &job->comm->error;
     gy_host_meeting_fail(attachment->meeting, error);
     gy_stream_worker_end(&attachment->worker, error->status, error->text);
-    last->status = GYRE_SUCCESS; /* the communicator is as before: only the message stays */
+    last->status = GYRE_SUCCESS; /* the communicator stays usable: only its message is set */
     last->quiet = true;
     gy_error_set(last, error->status, error->rank, "%s", error->text);
     last->status = GYRE_SUCCESS;
@@ -84,20 +85,20 @@ static gyre_status fail(struct gy_stream_job *job, const struct gy_error *error)
     return error->status;
 }
 
-/* The same for what this rank has found out: all others are told. */
+/* Reports an error that this rank has found to all other ranks. */
 static void report(struct gy_context *ctx, const struct gy_error *error)
 {
     gy_overlay_report(ctx->overlay, error->status, error->rank, error->text);
 }
 
-/* Returns this rank's view of a failure of the world, which it has just decided. */
+/* Closes the world after a failure that has been decided. Returns the error as this rank sees it. */
 static struct gy_error close_world(struct gy_context *ctx)
 {
     gy_context_fail(ctx);
     return ctx->error;
 }
 
-static struct gy_error differ(const struct gy_stream_job *job)
+static struct gy_error mismatch_error(const struct gy_stream_job *job)
 {
     const struct gy_arrival *arrival = &job->arrival;
     struct gyre_comm *traffic = job->comm->attachment->traffic;
@@ -109,8 +110,8 @@ static struct gy_error differ(const struct gy_stream_job *job)
     return error;
 }
 
-/* The rank has not arrived in time. */
-static struct gy_error be_late(const struct gy_stream_job *job, int missing)
+/* The error of a wait for a rank that has exceeded GYRE_TIMEOUT. It ends the world. */
+static struct gy_error late_error(const struct gy_stream_job *job, int missing)
 {
     const struct gyre_comm *traffic = job->comm->attachment->traffic;
     struct gy_context *ctx = traffic->ctx;
@@ -128,7 +129,7 @@ static struct gy_error be_late(const struct gy_stream_job *job, int missing)
     return error;
 }
 
-static struct gy_error be_left(const struct gy_stream_job *job, int missing)
+static struct gy_error departed_error(const struct gy_stream_job *job, int missing)
 {
     const struct gyre_comm *traffic = job->comm->attachment->traffic;
     struct gy_error error = {.status = GYRE_PEER_LEFT, .rank = gy_group_world(&traffic->group, missing)};
@@ -183,7 +184,8 @@ static gy_cu_result record(struct gy_stream_job *job)
     return attachment->device.driver->event_record(job->ready->event, job->stream);
 }
 
-/* This rank cannot arrive, and the others wait for it. */
+/* An event cannot be recorded, so this rank cannot arrive. Ends the meeting, since the other ranks wait for this
+ * one. */
 static void fail_record(struct gy_attachment *attachment, gy_cu_result result)
 {
     struct gy_error error;
@@ -192,7 +194,8 @@ static void fail_record(struct gy_attachment *attachment, gy_cu_result result)
         gy_host_meeting_fail(attachment->meeting, &error);
 }
 
-/* All jobs whose ranks meet where the first one's does: one thread may make the calls of several ranks. */
+/* Arrives with all jobs of the first job's meeting: in a group one thread may make the calls of several ranks. The
+ * arrivals are made in one step, so that their calls can share a launch. */
 static void arrive(struct gy_stream_job *jobs)
 {
     struct gy_attachment *attachment = jobs->comm->attachment;
@@ -222,8 +225,8 @@ static int outcome_of(const struct gy_stream_job *job)
     return atomic_load_explicit(&job->arrival.outcome, memory_order_acquire);
 }
 
-/* Whether waiting is in vain; the error then says why. */
-static bool is_hopeless(struct gy_stream_job *job, int64_t since, struct gy_error *error)
+/* Returns true if the call cannot complete; `error` then says why. */
+static bool has_failed(struct gy_stream_job *job, int64_t since, struct gy_error *error)
 {
     struct gy_attachment *attachment = job->comm->attachment;
     const struct gyre_comm *traffic = attachment->traffic;
@@ -235,31 +238,32 @@ static bool is_hopeless(struct gy_stream_job *job, int64_t since, struct gy_erro
         return false;
     const bool late = gy_now() - since > traffic->attributes.timeout_ns;
     if (departed)
-        *error = be_left(job, missing);
+        *error = departed_error(job, missing);
     else if (late)
-        *error = be_late(job, missing);
+        *error = late_error(job, missing);
     return departed || late;
 }
 
-/* Makes progress meanwhile, so that other requests of this rank go on and failures are found. */
+/* Waits for the outcome. The thread progresses the world meanwhile, so that other requests of this rank continue and
+ * failures are found. */
 static void await(struct gy_stream_job *job)
 {
     struct gy_attachment *attachment = job->comm->attachment;
-    const unsigned patience = attachment->traffic->ctx->oversubscribed ? 0 : PATIENCE;
+    const unsigned spins = attachment->traffic->ctx->oversubscribed ? 0 : SPINS;
     const int64_t since = gy_now();
     struct gy_error error;
     for (unsigned rounds = 0; outcome_of(job) == GY_OUTCOME_NONE; rounds++) {
-        if (gy_stream_worker_look_around(&attachment->worker))
+        if (gy_stream_worker_progress(&attachment->worker))
             rounds = 0;
-        if (rounds < patience)
+        if (rounds < spins)
             continue;
         gy_host_meeting_wait(attachment->meeting, &job->arrival, gy_now() - since > LATER_NS ? LONG_NS : SHORT_NS);
-        if (outcome_of(job) == GY_OUTCOME_NONE && is_hopeless(job, since, &error))
+        if (outcome_of(job) == GY_OUTCOME_NONE && has_failed(job, since, &error))
             gy_host_meeting_fail(attachment->meeting, &error);
     }
 }
 
-/* The stream goes on when the kernel has ended. */
+/* Makes the stream wait for the end of the kernel. */
 static gyre_status wait_for_launch(struct gy_stream_job *job)
 {
     struct gy_attachment *attachment = job->comm->attachment;
@@ -287,7 +291,7 @@ static gyre_status end_one(struct gy_stream_job *job)
     switch (outcome_of(job)) {
     case GY_OUTCOME_FUSED: return wait_for_launch(job);
     case GY_OUTCOME_STAGED: return GYRE_SUCCESS;
-    case GY_OUTCOME_DIFFERS: error = differ(job); return fail(job, &error);
+    case GY_OUTCOME_DIFFERS: error = mismatch_error(job); return fail(job, &error);
     default:
         error = gy_host_meeting_error(attachment->meeting);
         if (error.status != GYRE_PEER_LEFT)

@@ -42,7 +42,7 @@ static int compare_spans(const void *a, const void *b)
     return (one->first > other->first) - (one->first < other->first);
 }
 
-/* True if a byte that is written is also written or read by another part of the plan. */
+/* True if a byte that the plan writes is also read or written by another part of the plan. */
 static bool spans_conflict(struct gy_fused_plan *plan)
 {
     uintptr_t end = 0, end_of_written = 0;
@@ -91,7 +91,7 @@ static char *block_at(const struct gy_arrival *arrival, bool input, int block)
     return (char *)(base + gy_block_place(call, input, block) * gyre_dtype_size(call->dtype));
 }
 
-/* Every rank's vector, or its block, into the outputs of ranks [first, end). */
+/* Adds a piece: it reduces every rank's vector, or one block of it, into the outputs of ranks [first, end). */
 static void add_piece(struct gy_fused_plan *plan, struct gy_arrival *const *of, int size, int block, int first, int end)
 {
     struct gy_plan_piece *piece = &plan->piece[plan->pieces++];
@@ -135,18 +135,18 @@ static void add_scattered(struct gy_fused_plan *plan, struct gy_arrival *const *
                  call->dtype);
 }
 
-/* One way between two ranks. Returns false if their counts differ. */
+/* Adds the move from one rank to another. Returns false if their counts differ. */
 static bool add_pair(struct gy_fused_plan *plan, struct gy_arrival *const *of, int to, int from)
 {
-    const struct gy_call *taker = of[to]->call, *giver = of[from]->call;
-    size_t elements = gy_block_elements(taker, false, from);
-    if (elements != gy_block_elements(giver, true, to))
+    const struct gy_call *receiver = of[to]->call, *sender = of[from]->call;
+    size_t elements = gy_block_elements(receiver, false, from);
+    if (elements != gy_block_elements(sender, true, to))
         return false;
-    add_move(plan, block_at(of[to], false, from), block_at(of[from], true, to), elements, taker->dtype);
+    add_move(plan, block_at(of[to], false, from), block_at(of[from], true, to), elements, receiver->dtype);
     return true;
 }
 
-/* Two moves that swap two blocks become one exchange. */
+/* Replaces two moves that swap two blocks by one exchange. */
 static void swap_last_two(struct gy_fused_plan *plan)
 {
     struct gy_one_move *one = &plan->move[plan->moves - 2], *other = one + 1;

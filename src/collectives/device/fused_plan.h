@@ -1,9 +1,9 @@
-/* What a kernel does for a call of ranks that share a GPU: pieces of a reduction, or moves.
+/* The work of the kernels for a call of ranks that share a GPU: pieces of a reduction, or moves.
  *
- *   all_reduce                       one piece     every input           -> every output
- *   reduce                           one piece     every input           -> the root's output
- *   reduce_scatter                   a piece each  block r of all inputs -> the output of rank r
- *   broadcast, gather, scatter, ...  a move for each pair of blocks; an exchange for a pair in place
+ *   all_reduce                       one piece           every input           -> every output
+ *   reduce                           one piece           every input           -> the root's output
+ *   reduce_scatter                   one piece per rank  block r of all inputs -> the output of rank r
+ *   broadcast, gather, scatter, ...  one move per pair of blocks; in place, an exchange per pair
  *   barrier                          nothing */
 #ifndef GY_COLLECTIVES_DEVICE_FUSED_PLAN_H
 #define GY_COLLECTIVES_DEVICE_FUSED_PLAN_H
@@ -24,17 +24,17 @@ struct gy_plan_span {
 };
 
 struct gy_fused_plan {
-    size_t pieces, moves, spans, room; /* room: of the arrays */
+    size_t pieces, moves, spans, room; /* `room`: number of elements of each array */
     struct gy_plan_piece *piece;
     struct gy_one_move *move;
     struct gy_plan_span *span;
 };
 
-/* Has room for any call of `size` ranks. Returns false if out of memory. */
+/* Allocates the arrays for any call of `size` ranks. Returns false if out of memory. */
 bool gy_fused_plan_open(struct gy_fused_plan *plan, int size);
 void gy_fused_plan_close(struct gy_fused_plan *plan);
-/* Plans the call of all ranks, in their order, or of the two ends of a message: the sender's, the receiver's. Returns
- * false where no kernel can do it: operands overlap, or counts differ. */
+/* Plans a collective, with the arrivals of all ranks in rank order, or a message, with the arrivals of sender and
+ * receiver. Returns false if no kernel can execute it: operands overlap, or counts differ. */
 bool gy_fused_plan_make(struct gy_fused_plan *plan, struct gy_arrival *const *of, int size);
 
 #endif

@@ -1,4 +1,4 @@
-/* A call whose lists are copied: kept_call.h. */
+/* A call with copies of its lists: kept_call.h. */
 #include "collectives/device/kept_call.h"
 
 #include "core/mem.h"

@@ -43,7 +43,7 @@ gy_cu_result gy_launcher_open(struct gy_launcher *launcher, const struct gy_devi
     return GY_CU_SUCCESS;
 }
 
-/* Returns false if something is still under way. */
+/* Returns true when all work on the launcher's stream has ended, false after CLOSE_NS. */
 static bool is_idle(const struct gy_launcher *launcher)
 {
     const int64_t deadline = gy_now() + CLOSE_NS;
@@ -82,7 +82,7 @@ void gy_launcher_close(struct gy_launcher *launcher)
         free_launch(driver, gone, idle);
     }
     if (!idle)
-        return; /* a kernel reads the word, and runs code of the image */
+        return; /* a running kernel reads the abort word and executes code of the image */
     if (launcher->stop)
         (void)driver->host_free((void *)launcher->stop);
     gy_image_put(launcher->image);
@@ -119,7 +119,7 @@ gy_cu_result gy_launcher_begin(struct gy_launcher *launcher)
         launch->next = launcher->launches;
         launcher->launches = launch;
     }
-    while (launch->memory && launch->memory->next) { /* what a large call has added is freed; one stays */
+    while (launch->memory && launch->memory->next) { /* frees memory that a large call has added; one block is kept */
         struct gy_launch_memory *gone = launch->memory;
         launch->memory = gone->next;
         (void)driver->host_free(gone->bytes);
@@ -136,7 +136,7 @@ gy_cu_result gy_launcher_wait(struct gy_launcher *launcher, gy_cu_event ready)
                   "cuStreamWaitEvent");
 }
 
-/* Memory that kernels of the current launch may read; NULL: there is none. */
+/* Returns pinned memory that the kernels of the current launch may read; NULL: there is none. */
 static void *take_memory(struct gy_launcher *launcher, size_t bytes)
 {
     struct gy_launch *launch = launcher->current;
@@ -156,7 +156,7 @@ static void *take_memory(struct gy_launcher *launcher, size_t bytes)
     return taken;
 }
 
-/* Blocks that may be resident at once, asked for once a kernel. */
+/* Finds the number of blocks that can be resident on a multiprocessor, once per kernel. */
 static gy_cu_result find_occupancy(struct gy_launcher *launcher, gy_cu_function function)
 {
     int blocks = 0;
@@ -186,7 +186,7 @@ static struct shape shape_of(const struct gy_launcher *launcher)
     return shape;
 }
 
-/* Launches what has been filled. */
+/* Launches the kernel with the pieces or moves that have been added. */
 static gy_cu_result flush(struct gy_launcher *launcher)
 {
     if (launcher->kernel == NO_KERNEL)
@@ -209,7 +209,7 @@ static gy_cu_result flush(struct gy_launcher *launcher)
     return result;
 }
 
-/* Makes room for one more piece or move of a kernel. */
+/* Makes room for one more piece or move of a kernel; this may launch those before it. */
 static gy_cu_result make_room(struct gy_launcher *launcher, int kernel)
 {
     const bool full = launcher->fused.pieces == GY_PIECES_MOST || launcher->moves.moves == GY_MOVES_MOST;
@@ -218,9 +218,9 @@ static gy_cu_result make_room(struct gy_launcher *launcher, int kernel)
     return result;
 }
 
-/* Addresses of a piece whose arrays are too long for the arguments. */
-static gy_cu_result set_indirect(struct gy_launcher *launcher, struct gy_kernel_piece *to, const struct gy_plan_piece *from,
-                            const uint64_t *scalars)
+/* Stores the addresses of a piece in pinned arrays, since the argument has too few places. */
+static gy_cu_result set_indirect(struct gy_launcher *launcher, struct gy_kernel_piece *to,
+                                 const struct gy_plan_piece *from, const uint64_t *scalars)
 {
     const void **src = take_memory(launcher, sizeof(void *) * GY_GROUP_MOST);
     void **dst = take_memory(launcher, sizeof(void *) * GY_GROUP_MOST);
@@ -260,7 +260,8 @@ static gy_cu_result add_piece(struct gy_launcher *launcher, const struct gy_plan
     return GY_CU_SUCCESS;
 }
 
-/* The scalars of a pre-multiplied sum where kernels can read them; NULL in *scalars_p for other operations. */
+/* Stores the scalars of a pre-multiplied sum in pinned memory, which kernels can read. *scalars_p is NULL for other
+ * operations. */
 static gy_cu_result put_scalars(struct gy_launcher *launcher, struct gy_arrival *const *of, int size,
                                 uint64_t **scalars_p)
 {

@@ -1,4 +1,4 @@
-/* Calls of ranks of one process meet: meeting.h. */
+/* The meeting of the calls of ranks of one process: meeting.h. */
 #include "collectives/device/meeting.h"
 
 #include <pthread.h>
@@ -10,29 +10,29 @@
 #include "core/clock.h"
 #include "core/mem.h"
 
-/* A call in which ranks arrive. */
+/* A call in which at least one rank has arrived. */
 struct gathering {
     struct gathering *next;
-    uint64_t number; /* of a collective, from 1 on; 0: a message */
+    uint64_t number; /* number of a collective, from 1 on; 0: a message */
     int sender, receiver;
-    int places, here; /* ranks, or the two ends */
+    int places, here; /* `places`: all ranks, or 2 for a message; `here`: those that have arrived */
     struct gy_arrival *of[];
 };
 
 struct gy_host_meeting {
     struct gy_host_meeting *next;
     uint64_t key;
-    unsigned users; /* under the lock of the list */
+    unsigned users; /* guarded by list_lock */
     int size;
-    pthread_mutex_t lock; /* of what follows */
+    pthread_mutex_t lock; /* guards the fields below */
     pthread_cond_t changed;
-    struct gathering *open, **last; /* in the order of their first arrivals */
+    struct gathering *open, **last; /* calls without an outcome, ordered by first arrival */
     struct gathering *spare;
-    struct gy_error error; /* not SUCCESS: it has ended */
+    struct gy_error error; /* not GYRE_SUCCESS: the meeting has ended */
     struct gy_launcher launcher;
     struct gy_fused_plan plan;
     struct {
-        uint64_t arrived; /* collectives */
+        uint64_t arrived; /* number of collectives in which the rank has arrived */
         bool departed;
     } rank[];
 };
@@ -158,12 +158,13 @@ static void keep_spare(struct gy_host_meeting *meeting, struct gathering *gather
     meeting->spare = gathering;
 }
 
-/* With the lock. Arrivals that it has are not touched after their outcome is stored. */
+/* The caller holds the lock. An arrival must not be accessed after its outcome has been stored: its rank may free
+ * it. */
 static void end(struct gy_host_meeting *meeting, const struct gy_error *error)
 {
     if (meeting->error.status == GYRE_SUCCESS) {
         meeting->error = *error;
-        if (error->status != GYRE_PEER_LEFT) /* the world goes on, and so do its earlier calls */
+        if (error->status != GYRE_PEER_LEFT) /* the world is intact: earlier calls still run */
             gy_launcher_stop(&meeting->launcher);
     }
     while (meeting->open) {
@@ -178,7 +179,7 @@ static void end(struct gy_host_meeting *meeting, const struct gy_error *error)
     pthread_cond_broadcast(&meeting->changed);
 }
 
-/* Notes for each rank one whose call differs from its own. Returns true if there is any. */
+/* Stores in each arrival a rank with a different call. Returns true if there is one. */
 static bool calls_differ(const struct gathering *gathering)
 {
     struct gy_arrival *const *of = gathering->of;
@@ -199,7 +200,7 @@ static bool is_reduction(unsigned collective)
     return collective == GY_ALL_REDUCE || collective == GY_REDUCE_TO || collective == GY_REDUCE_SCATTER;
 }
 
-/* Whether kernels can do the call, which is then in the plan. */
+/* Returns the outcome of a complete call. If kernels can execute the call, the plan contains it. */
 static enum gy_outcome choose(struct gy_host_meeting *meeting, const struct gathering *gathering)
 {
     struct gy_arrival *const *of = gathering->of;
@@ -215,10 +216,10 @@ static enum gy_outcome choose(struct gy_host_meeting *meeting, const struct gath
     return GY_OUTCOME_FUSED;
 }
 
-/* What is complete, from its removal to the launch. */
+/* The complete calls, from their removal from the list to the launch. */
 struct settling {
-    struct gy_arrival *decided; /* of calls to be launched */
-    unsigned fused;             /* of these */
+    struct gy_arrival *decided; /* arrivals of calls to be launched, or of calls after an error */
+    unsigned fused;             /* number of arrivals of calls to be launched */
     gy_cu_result result;
 };
 
@@ -255,15 +256,15 @@ static void end_after(struct gy_host_meeting *meeting, const struct gy_arrival *
 {
     const struct gy_launcher *launcher = &meeting->launcher;
     struct gy_error error = {.status = GYRE_SYSTEM, .rank = last->comm->ctx->world->rank};
-    char sentence[300], what[160];
-    gy_driver_sentence(launcher->device.driver, result, launcher->what, sentence, sizeof(sentence));
+    char reason[300], what[160];
+    gy_driver_sentence(launcher->device.driver, result, launcher->what, reason, sizeof(reason));
     gy_shape_print(&last->shape, what, sizeof(what));
     snprintf(error.text, sizeof(error.text), "rank %d: GPU %d has failed in %s: %s", error.rank,
-             launcher->device.number, what, sentence);
+             launcher->device.number, what, reason);
     end(meeting, &error);
 }
 
-/* With the lock: launches what is complete. */
+/* The caller holds the lock. Launches all calls that are complete. */
 static void settle(struct gy_host_meeting *meeting, const struct gy_arrival *last)
 {
     struct settling settling = {.result = GY_CU_SUCCESS};
@@ -315,7 +316,7 @@ static struct gathering *find(const struct gy_host_meeting *meeting, const struc
     return found;
 }
 
-/* Takes one of the spare ones, or makes one. */
+/* Appends a call to the list, from the spare ones or newly allocated. Returns NULL if out of memory. */
 static struct gathering *open_one(struct gy_host_meeting *meeting)
 {
     const int most = meeting->size > 2 ? meeting->size : 2;
@@ -358,7 +359,8 @@ static bool place(struct gy_host_meeting *meeting, struct gy_arrival *arrival)
     return true;
 }
 
-/* With the lock: an arrival has no place, and all that its thread has made fail. */
+/* The caller holds the lock. There is no memory for the call of `placeless`. Ends the meeting, and all arrivals of this
+ * thread fail. */
 static void end_without_memory(struct gy_host_meeting *meeting, struct gy_arrival *arrivals,
                                const struct gy_arrival *placeless)
 {
@@ -402,7 +404,7 @@ void gy_host_meeting_wait(struct gy_host_meeting *meeting, const struct gy_arriv
     pthread_mutex_unlock(&meeting->lock);
 }
 
-/* The rank of the communicator that a place is for. */
+/* Returns the rank of the communicator to which a place belongs. */
 static int rank_of(const struct gathering *gathering, int place)
 {
     return gathering->number > 0 ? place : place == 0 ? gathering->sender : gathering->receiver;

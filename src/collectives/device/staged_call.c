@@ -1,4 +1,4 @@
-/* Calls on memory of a device, staged: staged_call.h. */
+/* Staged calls on device memory: staged_call.h. */
 #include "collectives/device/staged_call.h"
 
 #include "collectives/engine/operands.h"
@@ -37,7 +37,7 @@ void gy_staged_close(struct gy_staged_call *call)
     gy_kept_call_close(&call->user);
 }
 
-/* Where the operand lies on both sides. */
+/* The addresses of an operand: the caller's, and in the block. */
 struct sides {
     uintptr_t user, staged;
 };

@@ -7,9 +7,9 @@
 #include "core/mem.h"
 
 enum { HEADER_BYTES = 128, LEAST_BYTES = 4096 };
-#define CLOSE_NS (200 * GY_MILLISECOND) /* what streams may still take until their blocks are left to them */
+#define CLOSE_NS (200 * GY_MILLISECOND) /* how long a close waits for streams that use a block */
 #define PAUSE_NS 50000
-#define FAR_AHEAD 0x40000000u /* beyond any number that a stream waits for, and not yet behind it cyclically */
+#define FAR_AHEAD 0x40000000u /* later than any use that a stream waits for, modulo 2^32 */
 
 bool gy_staging_reached(const struct gy_staging_block *block, const _Atomic uint32_t *word)
 {
@@ -90,7 +90,7 @@ gy_cu_result gy_staging_wait_done(const struct gy_staging *staging, const struct
     return staging->device->driver->stream_wait_value(stream, at, block->use, GY_CU_WAIT_GEQ);
 }
 
-/* Waits until streams have passed the block, until `deadline`. Returns false if they have not. */
+/* Waits until the stream no longer uses the block. Returns false if it still does at `deadline`. */
 static bool is_left(const struct gy_staging_block *block, int64_t deadline)
 {
     while (!gy_staging_reached(block, &block->words->freed)) {
@@ -110,7 +110,7 @@ void gy_staging_close(struct gy_staging *staging)
         struct gy_staging_block *block = staging->blocks;
         staging->blocks = block->next;
         if (is_left(block, deadline))
-            (void)staging->device->driver->host_free(block->words); /* a driver that is unloaded has freed it */
+            (void)staging->device->driver->host_free(block->words); /* a driver that is being unloaded has freed it */
         gy_free(block);
     }
 }

@@ -1,11 +1,11 @@
-/* Pinned host memory through which the operands of a device travel. Its blocks are kept for reuse. A block begins with
- * three words, which streams and the processor write:
+/* Pinned host memory for the operands of staged calls. Blocks are kept for reuse. A block begins with three words,
+ * which streams and the CPU write:
  *
  *   ready   by the stream: the input is in the block
- *   done    by the processor: the output is in the block
- *   freed   by the stream: the output has been read, the block is free
+ *   done    by the CPU: the output is in the block
+ *   freed   by the stream: the output has been copied from the block, which is free
  *
- * A word holds the number of the block's use. Numbers are compared cyclically, as cuStreamWaitValue32 does. */
+ * A word contains the number of the block's use. Numbers are compared modulo 2^32, as cuStreamWaitValue32 does. */
 #ifndef GY_COLLECTIVES_DEVICE_STAGING_H
 #define GY_COLLECTIVES_DEVICE_STAGING_H
 
@@ -20,7 +20,7 @@ struct gy_staging_words {
 struct gy_staging_block {
     struct gy_staging_block *next;
     struct gy_staging_words *words;
-    gy_cu_address device; /* the words' address for the device */
+    gy_cu_address device; /* device address of the words */
     unsigned char *data;
     size_t bytes;
     uint32_t use;
@@ -37,15 +37,15 @@ gy_cu_result gy_staging_take(struct gy_staging *staging, size_t bytes, struct gy
 void gy_staging_give(struct gy_staging_block *block);
 /* True if the word has reached the block's use. */
 bool gy_staging_reached(const struct gy_staging_block *block, const _Atomic uint32_t *word);
-/* Makes streams that wait for the block go on, in this use and any other. */
+/* Unblocks all streams that wait for the block, in this use and in later ones. */
 void gy_staging_release(struct gy_staging_block *block);
-/* Operations on a stream: it writes a word, or waits until the processor has written `done`. */
+/* Stream operations: the stream writes `word`, or waits until the CPU has written `done`. */
 gy_cu_result gy_staging_write(const struct gy_staging *staging, const struct gy_staging_block *block,
                               const _Atomic uint32_t *word, gy_cu_stream stream);
 gy_cu_result gy_staging_wait_done(const struct gy_staging *staging, const struct gy_staging_block *block,
                                   gy_cu_stream stream);
-/* Frees all blocks; the device is entered. Streams that wait are released first. Memory that a stream has not passed
- * within 200 ms stays allocated, since the stream may still write to it. */
+/* Frees all blocks; the device is entered. Streams that wait are unblocked first. A block whose stream does not write
+ * `freed` within 200 ms stays allocated, since the stream may still write to it. */
 void gy_staging_close(struct gy_staging *staging);
 
 #endif

@@ -1,4 +1,4 @@
-/* Calls that a stream orders: stream_call.h. */
+/* Calls on streams: stream_call.h. */
 #include "collectives/device/stream_call.h"
 
 #include <stdio.h>
@@ -10,11 +10,11 @@ static gyre_status refuse(struct gyre_comm *comm, gyre_status status, const char
 {
     comm->error.status = GYRE_SUCCESS;
     gy_error_set(&comm->error, status, -1, "%s", text);
-    comm->error.status = GYRE_SUCCESS; /* the communicator is as before: only the message stays */
+    comm->error.status = GYRE_SUCCESS; /* the communicator stays usable: only its message is set */
     return status;
 }
 
-/* Writes what has failed: "all_reduce on a stream". Returns `text`. */
+/* Writes the name of the call: "all_reduce on a stream". Returns `text`. */
 static const char *what_of(const struct gy_call *call, char *text, size_t bytes)
 {
     snprintf(text, bytes, "%s on a stream", gy_collective_name(call->collective));
@@ -49,7 +49,7 @@ static gyre_status check_capture(struct gyre_comm *comm, gy_cu_stream stream)
                   "captured; make it outside of the capture");
 }
 
-/* The first half of a staged call. The device is entered. */
+/* Begins a staged call: copies its input. The device is entered. */
 static gy_cu_result begin(struct gy_stream_job *job, struct gy_attachment *attachment, const struct gy_call *call)
 {
     gy_cu_result result = gy_staged_open(&job->call, &attachment->staging, job->comm, call);
@@ -59,7 +59,7 @@ static gy_cu_result begin(struct gy_stream_job *job, struct gy_attachment *attac
     result = gy_staged_copy_in(&job->call, &attachment->staging, job->comm, job->stream);
     if (result == GY_CU_SUCCESS)
         result = gy_staging_write(&attachment->staging, block, &block->words->ready, job->stream);
-    if (result != GY_CU_SUCCESS) /* the block stays in use: a copy may still go to it */
+    if (result != GY_CU_SUCCESS) /* the block is not reused: a copy may still write to it */
         gy_staged_close(&job->call);
     return result;
 }
@@ -101,7 +101,7 @@ gyre_status gy_stream_call_begin(struct gyre_comm *comm, const struct gy_call *c
     return status;
 }
 
-/* The second half. */
+/* Ends a staged call: the stream waits for the result and copies the output. */
 static gy_cu_result end(struct gy_stream_job *job)
 {
     struct gy_attachment *attachment = job->comm->attachment;
@@ -136,7 +136,7 @@ struct gy_stream_job *gy_stream_jobs_take(struct gy_stream_job **jobs, const str
     return taken;
 }
 
-/* The jobs of the first one's communicator. */
+/* Removes the jobs of the first job's communicator from the list. */
 static struct gy_stream_job *take_batch(struct gy_stream_job **jobs)
 {
     struct gy_stream_job *batch = gy_stream_jobs_take(jobs, (*jobs)->comm);
@@ -145,7 +145,7 @@ static struct gy_stream_job *take_batch(struct gy_stream_job **jobs)
     return batch;
 }
 
-/* Calls that ranks of this process have met in, and that they have to stage. */
+/* Begins the calls that the meeting has decided to stage. */
 static gyre_status begin_staged(struct gy_stream_job **at)
 {
     gyre_status first = GYRE_SUCCESS;

@@ -1,10 +1,11 @@
-/* A call that a stream orders. The stream copies the input out and the output in; the worker makes the call between:
+/* A staged call on a stream. The stream copies the input to pinned memory and the output from it; between the copies
+ * the worker's thread makes the call on host memory:
  *
  *   stream   copy in | write ready |            wait done | copy out | write freed
  *   worker             wait ready  | the call | write done
  *
- * Jobs of a communicator run in the order of the calls. Calls of one group are a batch: the worker starts all of them
- * before it waits for one, and the stream's second half follows at the end of the group. */
+ * The jobs of a communicator are executed in the order of the calls. The calls of one group are a batch: the worker
+ * starts all of them before it waits for one, and their streams begin to wait at the end of the group. */
 #ifndef GY_COLLECTIVES_DEVICE_STREAM_JOB_H
 #define GY_COLLECTIVES_DEVICE_STREAM_JOB_H
 
@@ -15,12 +16,12 @@ struct gy_ready_event;
 
 struct gy_stream_job {
     struct gy_stream_job *next;
-    struct gyre_comm *comm; /* the caller's */
+    struct gyre_comm *comm; /* the communicator of the call */
     struct gy_staged_call call;
     gy_cu_stream stream;
     struct gyre_request *request;
-    bool more; /* the next job is of the same batch */
-    /* Of a call in which ranks of this process meet (fused_call.h), until it is launched or has to be staged: */
+    bool more; /* the next job belongs to the same batch */
+    /* For fused calls (fused_call.h), until the call is launched or has to be staged: */
     bool meets, arrived;
     struct gy_kept_call kept;
     struct gy_arrival arrival;

@@ -12,9 +12,9 @@
 #include "core/mem.h"
 #include "membership/overlay.h"
 
-#define PATIENCE 400 /* fruitless looks at a word before the thread sleeps between two */
+#define SPINS 400 /* polls of a word without progress before the thread sleeps between polls */
 #define PAUSE_NS 20000
-#define HEALTH_NS (10 * GY_MILLISECOND) /* between two questions to the driver whether the device has failed */
+#define HEALTH_NS (10 * GY_MILLISECOND) /* between two queries of the driver for a failure of the device */
 
 static bool over(struct gy_stream_worker *worker)
 {
@@ -22,7 +22,7 @@ static bool over(struct gy_stream_worker *worker)
            atomic_load_explicit(&worker->failed, memory_order_acquire);
 }
 
-/* The first failure stays. */
+/* Only the first failure is stored. */
 void gy_stream_worker_end(struct gy_stream_worker *worker, gyre_status status, const char *text)
 {
     pthread_mutex_lock(&worker->lock);
@@ -38,11 +38,11 @@ void gy_stream_worker_end(struct gy_stream_worker *worker, gyre_status status, c
 void gy_stream_worker_fail(struct gy_stream_worker *worker, gy_cu_result result, const char *what)
 {
     struct gy_context *ctx = worker->traffic->ctx;
-    char sentence[300], text[400];
-    gy_driver_sentence(worker->device->driver, result, what, sentence, sizeof(sentence));
-    snprintf(text, sizeof(text), "rank %d: GPU %d has failed: %s", ctx->world->rank, worker->device->number, sentence);
+    char reason[300], text[400];
+    gy_driver_sentence(worker->device->driver, result, what, reason, sizeof(reason));
+    snprintf(text, sizeof(text), "rank %d: GPU %d has failed: %s", ctx->world->rank, worker->device->number, reason);
     gy_stream_worker_end(worker, GYRE_SYSTEM, text);
-    gy_overlay_report(ctx->overlay, GYRE_SYSTEM, ctx->world->rank, text); /* from any thread, inside or not */
+    gy_overlay_report(ctx->overlay, GYRE_SYSTEM, ctx->world->rank, text); /* the progress lock is not needed */
 }
 
 bool gy_stream_worker_check(struct gy_stream_worker *worker)
@@ -89,9 +89,9 @@ static void end_jobs(struct gy_stream_worker *worker, struct gy_stream_job *job)
     }
 }
 
-/* ---- The stream's first half ---- */
+/* ---- Waiting for inputs ---- */
 
-bool gy_stream_worker_look_around(struct gy_stream_worker *worker)
+bool gy_stream_worker_progress(struct gy_stream_worker *worker)
 {
     struct gy_context *ctx = worker->traffic->ctx;
     gy_progress_enter(ctx);
@@ -108,15 +108,15 @@ bool gy_stream_worker_look_around(struct gy_stream_worker *worker)
 static void wait_ready(struct gy_stream_worker *worker, const struct gy_stream_job *job)
 {
     const struct gy_staging_block *block = job->call.block;
-    int64_t asked = gy_now();
+    int64_t checked = gy_now();
     for (unsigned rounds = 0; !gy_staging_reached(block, &block->words->ready) && !over(worker); rounds++) {
-        if (gy_stream_worker_look_around(worker))
+        if (gy_stream_worker_progress(worker))
             rounds = 0;
-        if (rounds > PATIENCE)
+        if (rounds > SPINS)
             nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
-        if (gy_now() - asked < HEALTH_NS)
+        if (gy_now() - checked < HEALTH_NS)
             continue;
-        asked = gy_now();
+        checked = gy_now();
         gy_stream_worker_check(worker);
     }
 }
@@ -139,15 +139,15 @@ static bool is_over(const void *what)
     return true;
 }
 
-/* Why calls end with an error. */
-static const char *sentence(const struct gyre_comm *traffic)
+/* Returns the message of the error with which calls end. */
+static const char *message(const struct gyre_comm *traffic)
 {
     if (traffic->ctx->closed)
         return traffic->ctx->error.text;
     return traffic->ended.status != GYRE_SUCCESS ? traffic->ended.text : traffic->error.text;
 }
 
-/* This rank alone cannot make the call, which the others wait for: the world has failed. */
+/* This rank cannot make a call for which the other ranks wait. Reports the error to them: the world has failed. */
 static void report(struct gyre_comm *traffic, const struct gy_stream_job *job, gyre_status status)
 {
     struct gy_context *ctx = traffic->ctx;
@@ -170,7 +170,7 @@ static gyre_status start(struct gyre_comm *traffic, struct gy_stream_job *job)
     return status;
 }
 
-/* A request that is not complete, because the worker was stopped, ends with the communicator. */
+/* A request that is incomplete because the worker was stopped is ended by the communicator. */
 static void collect(struct gy_stream_worker *worker, struct gy_stream_job *job)
 {
     if (!job->request || !job->request->complete)
@@ -179,7 +179,7 @@ static void collect(struct gy_stream_worker *worker, struct gy_stream_job *job)
     gy_request_recycle(job->request);
     job->request = NULL;
     if (status != GYRE_SUCCESS)
-        gy_stream_worker_end(worker, status, sentence(worker->traffic));
+        gy_stream_worker_end(worker, status, message(worker->traffic));
 }
 
 static void run_batch(struct gy_stream_worker *worker, struct gy_stream_job *jobs)
@@ -192,7 +192,7 @@ static void run_batch(struct gy_stream_worker *worker, struct gy_stream_job *job
     for (struct gy_stream_job *job = jobs; job && !over(worker); job = job->next) {
         gyre_status status = start(traffic, job);
         if (status != GYRE_SUCCESS)
-            gy_stream_worker_end(worker, status, sentence(traffic));
+            gy_stream_worker_end(worker, status, message(traffic));
     }
     gy_wait_until(traffic->ctx, is_over, &batch);
     for (struct gy_stream_job *job = jobs; job; job = job->next)
@@ -200,7 +200,7 @@ static void run_batch(struct gy_stream_worker *worker, struct gy_stream_job *job
     gy_progress_leave(traffic->ctx);
 }
 
-/* Takes the next batch; NULL: the worker is to end. */
+/* Waits for the next batch and removes it from the queue. Returns NULL if the worker is to end. */
 static struct gy_stream_job *take_batch(struct gy_stream_worker *worker)
 {
     pthread_mutex_lock(&worker->lock);

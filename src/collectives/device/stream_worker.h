@@ -1,4 +1,5 @@
-/* The thread that makes the calls which streams order: stream_job.h. It drives a communicator of its own. */
+/* The thread that executes staged calls on streams: stream_job.h. It uses a duplicate of the communicator, which no
+ * other thread uses. */
 #ifndef GY_COLLECTIVES_DEVICE_STREAM_WORKER_H
 #define GY_COLLECTIVES_DEVICE_STREAM_WORKER_H
 
@@ -8,36 +9,37 @@
 
 struct gy_stream_worker {
     const struct gy_device *device;
-    gy_cu_stream probe; /* a stream whose state tells whether the device has failed */
+    gy_cu_stream probe; /* stream that is queried to find a failure of the device */
     struct gyre_comm *traffic;
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t work;
-    struct gy_stream_job *first, **last; /* queued jobs */
-    struct gy_stream_job *left;          /* under way when the worker was stopped */
+    struct gy_stream_job *first, **last; /* queue of jobs */
+    struct gy_stream_job *left;          /* the batch in progress when the worker was stopped */
     _Atomic bool stop;
     _Atomic bool failed;
-    struct gy_error error; /* the first failure; under the lock */
+    struct gy_error error; /* the first failure; guarded by `lock` */
 };
 
-/* Starts the thread. Returns false if there is none to be had. */
+/* Starts the thread. Returns false if it cannot be created. */
 bool gy_stream_worker_open(struct gy_stream_worker *worker, const struct gy_device *device, gy_cu_stream probe,
                            struct gyre_comm *traffic);
-/* Queues jobs, which belong to the worker from here on. After a failure their streams are released at once. */
+/* Queues jobs, which the worker owns from here on. After a failure it releases their streams at once. */
 void gy_stream_worker_push(struct gy_stream_worker *worker, struct gy_stream_job *jobs);
-/* Notes a failure of the device and reports it to the other ranks: the world has failed. The caller may be inside. */
+/* Stores a failure of the device and reports it to the other ranks: the world has failed. The caller may hold the
+ * progress lock. */
 void gy_stream_worker_fail(struct gy_stream_worker *worker, gy_cu_result result, const char *what);
-/* Notes a failure that is reported already. */
+/* Stores a failure that has already been reported. */
 void gy_stream_worker_end(struct gy_stream_worker *worker, gyre_status status, const char *text);
-/* Progresses the world, so that its failures, which are noted, and other ranks' calls do not wait for this thread.
- * Returns true if something moved. The caller is not inside. */
-bool gy_stream_worker_look_around(struct gy_stream_worker *worker);
-/* After an error of the driver: if the device itself has failed, notes and reports that. Returns true then. */
+/* Progresses the world, so that requests of this rank and of other ranks continue while this thread waits. Stores a
+ * failure of the world. Returns true if there was progress. The caller does not hold the progress lock. */
+bool gy_stream_worker_progress(struct gy_stream_worker *worker);
+/* Called after an error of the driver. If the device itself has failed, stores and reports that, and returns true. */
 bool gy_stream_worker_check(struct gy_stream_worker *worker);
-/* Returns the status of the first failure; its sentence is copied to `error`. */
+/* Returns the status of the first failure, which is copied to `error`. */
 gyre_status gy_stream_worker_status(struct gy_stream_worker *worker, struct gy_error *error);
-/* stop: ends the thread, whatever it waits for. Its communicator may then be destroyed. close: ends the jobs that are
- * left, without their calls, and releases their streams. */
+/* stop ends the thread, even while it waits; the worker's communicator may then be destroyed. close ends the remaining
+ * jobs without making their calls, and releases their streams. */
 void gy_stream_worker_stop(struct gy_stream_worker *worker);
 void gy_stream_worker_close(struct gy_stream_worker *worker);
 
