@@ -128,24 +128,24 @@ GYRE_API gyre_status gyre_all_to_all_on(gyre_comm *comm, const void *input, void
 /* Later work on the stream begins when every rank's stream has reached this call.
  * Errors: [comm]. */
 GYRE_API gyre_status gyre_barrier_on(gyre_comm *comm, gyre_stream stream);
-/* Gathers the inputs of all ranks, of a count for each rank, on every rank.
+/* Gathers the inputs of all ranks, with a count for each rank, on every rank.
  * Errors: [buffer], [v]. */
 GYRE_API gyre_status gyre_all_gatherv_on(gyre_comm *comm, const void *input, void *output, const size_t *counts,
                                          const size_t *displacements, gyre_dtype dtype, gyre_stream stream);
-/* Gathers the inputs of all ranks, of a count for each rank, on the root.
+/* Gathers the inputs of all ranks, with a count for each rank, on the root.
  * Errors: [buffer], [root], [v]. */
 GYRE_API gyre_status gyre_gatherv_on(gyre_comm *comm, const void *input, void *output, const size_t *counts,
                                      const size_t *displacements, gyre_dtype dtype, int root, gyre_stream stream);
-/* Gives each rank its block, of a count for each rank, of the root's input.
+/* Gives each rank its block of the root's input, with a count for each rank.
  * Errors: [buffer], [root], [v]. */
 GYRE_API gyre_status gyre_scatterv_on(gyre_comm *comm, const void *input, const size_t *counts,
                                       const size_t *displacements, void *output, gyre_dtype dtype, int root,
                                       gyre_stream stream);
-/* Reduces the inputs of all ranks, and gives each rank its block, of a count for each rank.
+/* Reduces the inputs of all ranks, and gives each rank its block, with a count for each rank.
  * Errors: [buffer], [op], [v]. */
 GYRE_API gyre_status gyre_reduce_scatterv_on(gyre_comm *comm, const void *input, void *output, const size_t *counts,
                                              gyre_dtype dtype, gyre_op op, gyre_stream stream);
-/* Sends a block to every rank, and receives one from every rank, of counts of their own.
+/* Sends a block to every rank, and receives one from every rank, with a count for each block.
  * Errors: [buffer], [v]. */
 GYRE_API gyre_status gyre_all_to_allv_on(gyre_comm *comm, const void *input, const size_t *input_counts,
                                          const size_t *input_displacements, void *output, const size_t *output_counts,

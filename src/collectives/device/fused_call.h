@@ -14,7 +14,7 @@ gyre_status gy_fused_calls_end(struct gy_stream_job **jobs);
 /* Frees jobs that have not arrived, and removes them from the list. */
 void gy_fused_calls_drop(struct gy_stream_job **jobs);
 
-/* Frees the attachment's events, which no job uses any more; the device is entered. */
+/* Frees the attachment's events, which no job uses any more; the device's context is current. */
 void gy_ready_events_free(struct gy_attachment *attachment);
 
 #endif

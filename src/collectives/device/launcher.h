@@ -4,7 +4,7 @@
  *   launcher's stream         waits for every ready | kernel | done
  *
  * Several calls share a launch if they use the same kernel and fit into its argument. The caller holds the lock of the
- * meeting and has entered the device. */
+ * meeting, and the device's context is current. */
 #ifndef GY_COLLECTIVES_DEVICE_LAUNCHER_H
 #define GY_COLLECTIVES_DEVICE_LAUNCHER_H
 

@@ -33,8 +33,8 @@ void gy_host_meeting_put(struct gy_host_meeting *meeting);
 /* Notes that the rank will arrive in no more calls. */
 void gy_host_meeting_depart(struct gy_host_meeting *meeting, int rank);
 
-/* Arrives in the calls of a list; the device is entered. Decides the outcomes of all calls that are now complete, and
- * launches them. */
+/* Arrives in the calls of a list; the device's context is current. Decides the outcomes of all calls that are now
+ * complete, and launches them. */
 void gy_host_meeting_arrive(struct gy_host_meeting *meeting, struct gy_arrival *arrivals);
 /* Waits for the next outcome of any call, but at most `ns`; returns at once if that of `arrival` is decided. */
 void gy_host_meeting_wait(struct gy_host_meeting *meeting, const struct gy_arrival *arrival, int64_t ns);

@@ -16,8 +16,8 @@ struct gy_staged_call {
     struct gy_staging_block *block;
 };
 
-/* Takes a block for a call whose arguments have been checked; the device is entered. After an error of the driver,
- * which is returned, the call holds nothing. */
+/* Takes a block for a call whose arguments have been checked; the device's context is current. After an error of the
+ * driver, which is returned, the call holds nothing. */
 gy_cu_result gy_staged_open(struct gy_staged_call *call, struct gy_staging *staging, const struct gyre_comm *comm,
                             const struct gy_call *user);
 /* Frees the lists, but not the block. */

@@ -31,7 +31,7 @@ struct gy_staging {
     struct gy_staging_block *blocks;
 };
 
-/* Takes a block of at least `bytes` bytes. The device is entered. Returns an error of the driver. */
+/* Takes a block of at least `bytes` bytes. The device's context is current. Returns an error of the driver. */
 gy_cu_result gy_staging_take(struct gy_staging *staging, size_t bytes, struct gy_staging_block **block_p);
 /* Frees a block that no stream uses. */
 void gy_staging_give(struct gy_staging_block *block);
@@ -44,8 +44,8 @@ gy_cu_result gy_staging_write(const struct gy_staging *staging, const struct gy_
                               const _Atomic uint32_t *word, gy_cu_stream stream);
 gy_cu_result gy_staging_wait_done(const struct gy_staging *staging, const struct gy_staging_block *block,
                                   gy_cu_stream stream);
-/* Frees all blocks; the device is entered. Streams that wait are unblocked first. A block whose stream does not write
- * `freed` within 200 ms stays allocated, since the stream may still write to it. */
+/* Frees all blocks; the device's context is current. Streams that wait are unblocked first. A block whose stream does
+ * not write `freed` within 200 ms stays allocated, since the stream may still write to it. */
 void gy_staging_close(struct gy_staging *staging);
 
 #endif

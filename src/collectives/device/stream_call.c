@@ -49,7 +49,7 @@ static gyre_status check_capture(struct gyre_comm *comm, gy_cu_stream stream)
                   "captured; make it outside of the capture");
 }
 
-/* Begins a staged call: copies its input. The device is entered. */
+/* Begins a staged call: copies its input. The device's context is current. */
 static gy_cu_result begin(struct gy_stream_job *job, struct gy_attachment *attachment, const struct gy_call *call)
 {
     gy_cu_result result = gy_staged_open(&job->call, &attachment->staging, job->comm, call);
