@@ -71,7 +71,7 @@ static void leave(void)
     must(gyre_comm_destroy(comm));
 }
 
-const struct gy_progress_lock gy_progress_lock = {
+const struct gy_driver gy_driver = {
     .name = "gyre",
     .rank_variable = "RANK",
     .init = join,

@@ -81,7 +81,7 @@ static void leave(void)
     must(MPI_Finalize());
 }
 
-const struct gy_progress_lock gy_progress_lock = {
+const struct gy_driver gy_driver = {
     .name = NAME,
     .rank_variable = RANK_VARIABLE,
     .init = join,

@@ -34,7 +34,7 @@ struct gy_world {
     int rank, size;
 };
 
-struct gy_progress_lock {
+struct gy_driver {
     const char *name;
     const char *rank_variable; /* of the environment: this rank's number, since a rank is pinned before `init` */
     /* Joins `world.size` ranks; returns what the library says of itself. The core asserts that they are equal. */
@@ -46,7 +46,7 @@ struct gy_progress_lock {
 };
 
 /* The one library of this program. */
-extern const struct gy_progress_lock gy_progress_lock;
+extern const struct gy_driver gy_driver;
 
 /* Ends this rank with a line on standard error that names the library and the rank; the launcher ends the others. */
 void gy_die(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));

@@ -51,7 +51,7 @@ void gy_die(const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    fprintf(stderr, "%s: rank %d: %s\n", gy_progress_lock.name, self.world.rank, text);
+    fprintf(stderr, "%s: rank %d: %s\n", gy_driver.name, self.world.rank, text);
     _exit(1);
 }
 
@@ -114,7 +114,7 @@ static void as_osu(void (*function)(const struct gy_call *), size_t calls)
         stamps->start[i] = gy_now();
         function(&self.call);
         stamps->end[i] = gy_now();
-        gy_progress_lock.call[GY_BARRIER](&self.call);
+        gy_driver.call[GY_BARRIER](&self.call);
     }
 }
 
@@ -248,7 +248,7 @@ static void print_row(size_t bytes, size_t calls, struct gy_samples samples, str
     const struct gy_options *options = &self.options;
     double factor = gy_collectives[self.kind].bus_factor(self.world.size);
     printf("{\"library\": \"%s\", \"collective\": \"%s\", \"mode\": \"%s\", \"ranks\": %d, \"transport\": \"%s\", ",
-           gy_progress_lock.name, gy_collectives[self.kind].name, gy_options_mode(options->mode), self.world.size,
+           gy_driver.name, gy_collectives[self.kind].name, gy_options_mode(options->mode), self.world.size,
            gy_options_wire(options->wire));
     printf("\"memory\": \"%s\", \"bytes\": %zu, \"calls\": %zu, ", options->own_memory ? "own" : "private", bytes,
            calls);
@@ -264,7 +264,7 @@ static void print_row(size_t bytes, size_t calls, struct gy_samples samples, str
 
 static void measure_size(size_t count)
 {
-    void (*function)(const struct gy_call *) = gy_progress_lock.call[self.kind];
+    void (*function)(const struct gy_call *) = gy_driver.call[self.kind];
     size_t bytes = gy_collective_bytes(self.kind, count, self.world.size);
     self.call.count = count;
     fill();
@@ -285,7 +285,7 @@ static void measure_size(size_t count)
 static float *allocate(size_t elements)
 {
     size_t bytes = (elements * sizeof(float) + 4095) / 4096 * 4096 + 4096;
-    void *memory = self.options.own_memory ? gy_progress_lock.alloc(bytes) : aligned_alloc(4096, bytes);
+    void *memory = self.options.own_memory ? gy_driver.alloc(bytes) : aligned_alloc(4096, bytes);
     if (!memory)
         gy_die("no memory for %zu bytes", bytes);
     return memset(memory, 0, bytes);
@@ -293,22 +293,22 @@ static float *allocate(size_t elements)
 
 static void join(void)
 {
-    self.world = (struct gy_world){.rank = number_from_environment(gy_progress_lock.rank_variable),
+    self.world = (struct gy_world){.rank = number_from_environment(gy_driver.rank_variable),
                                    .size = self.options.ranks};
     self.cores = gy_arena_pin(self.world.rank);
     gy_arena_open(&self.arena, self.options.arena, self.world.rank, self.options.ranks,
                   self.options.ranks > self.cores);
-    struct gy_world found = gy_progress_lock.init(self.world);
+    struct gy_world found = gy_driver.init(self.world);
     if (found.rank != self.world.rank || found.size != self.world.size)
         gy_die("the library says rank %d of %d instead of %d of %d", found.rank, found.size, self.world.rank,
                self.world.size);
     if (self.world.rank == 0)
-        printf("{\"library\": \"%s\", \"version\": \"%s\"}\n", gy_progress_lock.name, gy_progress_lock.version());
+        printf("{\"library\": \"%s\", \"version\": \"%s\"}\n", gy_driver.name, gy_driver.version());
 }
 
 static bool is_offered(enum gy_kind kind)
 {
-    return gy_progress_lock.call[kind] != NULL;
+    return gy_driver.call[kind] != NULL;
 }
 
 /* The largest that any of the collectives needs; one launch, one pair of buffers. */
@@ -346,7 +346,7 @@ int main(int argc, char **argv)
         if (is_offered(options->kinds[k]))
             options->kinds[offered++] = options->kinds[k];
     options->kinds_count = offered;
-    if (offered == 0 || (options->own_memory && !gy_progress_lock.alloc) ||
+    if (offered == 0 || (options->own_memory && !gy_driver.alloc) ||
         (options->mode == GY_OSU && !is_offered(GY_BARRIER)))
         return EXIT_NOT_OFFERED;
     join();
@@ -357,6 +357,6 @@ int main(int argc, char **argv)
         measure_collective(options);
     }
     gy_arena_barrier(&self.arena);
-    gy_progress_lock.finish();
+    gy_driver.finish();
     return 0;
 }

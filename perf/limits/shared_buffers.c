@@ -95,7 +95,7 @@ static const char *version(void)
 
 static void leave(void) {}
 
-const struct gy_progress_lock gy_progress_lock = {
+const struct gy_driver gy_driver = {
     .name = "limit_shared",
     .rank_variable = "RANK",
     .init = join,
