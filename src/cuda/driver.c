@@ -8,6 +8,14 @@
 
 #define LIBRARY "libcuda.so.1"
 
+/* The layout of cuda.h on 64-bit machines; tests/cuda/declarations_test.c has the same numbers. */
+_Static_assert(sizeof(struct gy_cu_allocation_kind) == 32 &&
+                   offsetof(struct gy_cu_allocation_kind, handle_types) == 4 &&
+                   offsetof(struct gy_cu_allocation_kind, device) == 12 &&
+                   offsetof(struct gy_cu_allocation_kind, flags) == 24,
+               "CUmemAllocationProp");
+_Static_assert(sizeof(struct gy_cu_access) == 12 && offsetof(struct gy_cu_access, flags) == 8, "CUmemAccessDesc");
+
 typedef gy_cu_result (*get_proc_address)(const char *name, void **function_p, int version, uint64_t flags,
                                          unsigned *status_p);
 
@@ -17,33 +25,35 @@ static struct gy_driver library;
 static _Atomic(const struct gy_driver *) filled; /* &library when it is complete */
 static char reason[200];
 
+/* A function of the table. */
+struct wanted {
+    const char *name;
+    int version;
+    void *function_p;
+};
+
 /* dlsym returns an object pointer for a function; POSIX permits this use of its bytes. */
-static bool find(get_proc_address get, const char *name, int version, void *function_p)
+static bool find(get_proc_address get, const struct wanted *wanted)
 {
     void *symbol = NULL;
     unsigned status = 0;
-    gy_cu_result result = get(name, &symbol, version, 0, &status);
+    gy_cu_result result = get(wanted->name, &symbol, wanted->version, 0, &status);
 
     if (result != GY_CU_SUCCESS || !symbol) {
-        snprintf(reason, sizeof(reason), "%s has no %s of CUDA %d.%d: it is too old", LIBRARY, name, version / 1000,
-                 version % 1000 / 10);
+        snprintf(reason, sizeof(reason), "%s has no %s of CUDA %d.%d: it is too old", LIBRARY, wanted->name,
+                 wanted->version / 1000, wanted->version % 1000 / 10);
         return false;
     }
-    memcpy(function_p, &symbol, sizeof(symbol));
+    memcpy(wanted->function_p, &symbol, sizeof(symbol));
     return true;
 }
 
 static bool find_all(void *handle)
 {
-    static const struct {
-        const char *name;
-        int version;
-        void *function_p;
-    } wanted[] = {
 #define WANTED(field, name, version, parameters) {#name, version, &library.field},
-        GY_DRIVER_FUNCTIONS(WANTED)
+    static const struct wanted wanted[] = {GY_DRIVER_FUNCTIONS(WANTED)};
+    static const struct wanted optional[] = {GY_DRIVER_OPTIONAL_FUNCTIONS(WANTED)};
 #undef WANTED
-    };
     get_proc_address get;
     void *symbol = dlsym(handle, "cuGetProcAddress_v2");
 
@@ -53,8 +63,10 @@ static bool find_all(void *handle)
     }
     memcpy(&get, &symbol, sizeof(symbol));
     for (size_t i = 0; i < GY_ARRAY_LENGTH(wanted); i++)
-        if (!find(get, wanted[i].name, wanted[i].version, wanted[i].function_p))
+        if (!find(get, &wanted[i]))
             return false;
+    for (size_t i = 0; i < GY_ARRAY_LENGTH(optional); i++)
+        (void)find(get, &optional[i]);
     return true;
 }
 

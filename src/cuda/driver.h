@@ -17,9 +17,31 @@ typedef struct CUevent_st *gy_cu_event;
 typedef struct CUlib_st *gy_cu_library;
 typedef struct CUkern_st *gy_cu_kernel;
 typedef struct CUfunc_st *gy_cu_function;
+typedef unsigned long long gy_cu_allocation; /* CUmemGenericAllocationHandle: memory without an address */
 #ifndef gy_cu_uuid
 struct gy_cu_uuid {
     char bytes[16];
+};
+#endif
+#ifndef gy_cu_ipc_handle
+struct gy_cu_ipc_handle { /* CUipcMemHandle */
+    char bytes[64];
+};
+#endif
+#ifndef gy_cu_allocation_kind
+struct gy_cu_allocation_kind { /* CUmemAllocationProp */
+    unsigned type, handle_types;
+    unsigned location_type;
+    int device;
+    void *unused;
+    unsigned char flags[8];
+};
+#endif
+#ifndef gy_cu_access
+struct gy_cu_access { /* CUmemAccessDesc */
+    unsigned location_type;
+    int device;
+    unsigned flags;
 };
 #endif
 
@@ -33,6 +55,9 @@ enum {
     GY_CU_INVALID_DEVICE = 101,
     GY_CU_INVALID_IMAGE = 200,
     GY_CU_INVALID_CONTEXT = 201,
+    GY_CU_MAP_FAILED = 205,
+    GY_CU_ALREADY_MAPPED = 208,
+    GY_CU_PEER_ACCESS_UNSUPPORTED = 217,
     GY_CU_INVALID_HANDLE = 400,
     GY_CU_NOT_FOUND = 500,
     GY_CU_NOT_READY = 600,
@@ -45,8 +70,11 @@ enum { /* CUpointer_attribute */
        GY_CU_POINTER_BUFFER_ID = 7,
        GY_CU_POINTER_IS_MANAGED = 8,
        GY_CU_POINTER_DEVICE_ORDINAL = 9,
+       GY_CU_POINTER_LEGACY_IPC = 10,
        GY_CU_POINTER_RANGE_START = 11,
        GY_CU_POINTER_RANGE_SIZE = 12,
+       GY_CU_POINTER_HANDLE_TYPES = 14,
+       GY_CU_POINTER_BLOCK_ID = 20, /* of the memory behind the address; drivers before CUDA 12 do not know it */
 };
 enum { GY_CU_MEMORY_HOST = 1, GY_CU_MEMORY_DEVICE = 2 }; /* CUmemorytype */
 
@@ -56,11 +84,16 @@ enum { /* CUdevice_attribute */
        GY_CU_DEVICE_COMPUTE_MINOR = 76,
        GY_CU_DEVICE_STREAM_MEM_OPS_64 = 122,
        GY_CU_DEVICE_COOPERATIVE_LAUNCH = 95,
+       GY_CU_DEVICE_POSIX_DESCRIPTORS = 103,
 };
 enum { GY_CU_STREAM_NON_BLOCKING = 1, GY_CU_EVENT_DISABLE_TIMING = 2 };
-enum { GY_CU_HOST_PORTABLE = 1 };               /* flag of cuMemHostAlloc: pinned for all contexts */
-enum { GY_CU_CAPTURE_NONE = 0 };                /* CUstreamCaptureStatus */
-enum { GY_CU_WAIT_GEQ = 0, GY_CU_WAIT_EQ = 1 }; /* CUstreamWaitValue_flags */
+enum { GY_CU_HOST_PORTABLE = 1, GY_CU_HOST_DEVICEMAP = 2 }; /* of cuMemHostAlloc and cuMemHostRegister */
+enum { GY_CU_CAPTURE_NONE = 0 };                            /* CUstreamCaptureStatus */
+enum { GY_CU_WAIT_GEQ = 0, GY_CU_WAIT_EQ = 1 };             /* CUstreamWaitValue_flags */
+enum { GY_CU_IPC_LAZY_PEER_ACCESS = 1 };                    /* of cuIpcOpenMemHandle, which knows no other flag */
+enum { GY_CU_ALLOCATION_PINNED = 1, GY_CU_LOCATION_DEVICE = 1, GY_CU_POSIX_DESCRIPTOR = 1 };
+enum { GY_CU_GRANULARITY_MINIMUM = 0, GY_CU_GRANULARITY_RECOMMENDED = 1 };
+enum { GY_CU_ACCESS_READ_WRITE = 3 }; /* CUmemAccess_flags */
 
 /* CALL(field, name, version of the CUDA API whose signature is requested, (parameters)) */
 #define GY_DRIVER_FUNCTIONS(CALL)                                                                                      \
@@ -120,9 +153,31 @@ enum { GY_CU_WAIT_GEQ = 0, GY_CU_WAIT_EQ = 1 }; /* CUstreamWaitValue_flags */
          (gy_cu_function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, gy_cu_stream, void **, \
           void **))
 
+/* The functions that share memory with other processes. One that the driver lacks is NULL in the table. */
+#define GY_DRIVER_OPTIONAL_FUNCTIONS(CALL)                                                                 \
+    CALL(ipc_get, cuIpcGetMemHandle, 4010, (struct gy_cu_ipc_handle *, gy_cu_address))                     \
+    CALL(ipc_open, cuIpcOpenMemHandle, 11000, (gy_cu_address *, struct gy_cu_ipc_handle, unsigned))        \
+    CALL(ipc_close, cuIpcCloseMemHandle, 4010, (gy_cu_address))                                            \
+    CALL(allocation_granularity, cuMemGetAllocationGranularity, 10020,                                     \
+         (size_t *, const struct gy_cu_allocation_kind *, unsigned))                                       \
+    CALL(allocation_create, cuMemCreate, 10020,                                                            \
+         (gy_cu_allocation *, size_t, const struct gy_cu_allocation_kind *, unsigned long long))           \
+    CALL(allocation_retain, cuMemRetainAllocationHandle, 11000, (gy_cu_allocation *, void *))              \
+    CALL(allocation_release, cuMemRelease, 10020, (gy_cu_allocation))                                      \
+    CALL(allocation_export, cuMemExportToShareableHandle, 10020,                                           \
+         (void *, gy_cu_allocation, unsigned, unsigned long long))                                         \
+    CALL(allocation_import, cuMemImportFromShareableHandle, 10020, (gy_cu_allocation *, void *, unsigned)) \
+    CALL(address_reserve, cuMemAddressReserve, 10020,                                                      \
+         (gy_cu_address *, size_t, size_t, gy_cu_address, unsigned long long))                             \
+    CALL(address_free, cuMemAddressFree, 10020, (gy_cu_address, size_t))                                   \
+    CALL(mem_map, cuMemMap, 10020, (gy_cu_address, size_t, size_t, gy_cu_allocation, unsigned long long))  \
+    CALL(mem_unmap, cuMemUnmap, 10020, (gy_cu_address, size_t))                                            \
+    CALL(mem_set_access, cuMemSetAccess, 10020, (gy_cu_address, size_t, const struct gy_cu_access *, size_t))
+
 #define GY_DRIVER_FIELD(field, name, version, parameters) gy_cu_result(*field) parameters;
 struct gy_driver {
     GY_DRIVER_FUNCTIONS(GY_DRIVER_FIELD)
+    GY_DRIVER_OPTIONAL_FUNCTIONS(GY_DRIVER_FIELD)
 };
 #undef GY_DRIVER_FIELD
 

@@ -19,6 +19,15 @@ static void open_on(const char *devices, int device)
     cr_assert_eq(cu->context_push(context), 0);
 }
 
+/* A word of pinned memory that is 0. */
+static unsigned *word_of_host(void)
+{
+    void *word;
+
+    cr_assert_eq(cu->host_alloc(&word, sizeof(unsigned), GY_CU_HOST_PORTABLE), 0);
+    return memset(word, 0, sizeof(unsigned));
+}
+
 static gy_cu_address memory_of(size_t bytes)
 {
     gy_cu_address address = 0;
@@ -72,40 +81,40 @@ Test(stream, waits_for_events_and_values)
 {
     gy_cu_stream first, second;
     gy_cu_event event;
-    unsigned word = 0, got = 0;
 
     open_on("1", 0);
+    unsigned *word = word_of_host(), *got = word_of_host();
     cr_assert_eq(cu->stream_create(&first, GY_CU_STREAM_NON_BLOCKING), 0);
     cr_assert_eq(cu->stream_create(&second, GY_CU_STREAM_NON_BLOCKING), 0);
     cr_assert_eq(cu->event_create(&event, GY_CU_EVENT_DISABLE_TIMING), 0);
     cr_assert_eq(cu->stream_wait_event(second, event, 0), 0); /* the event has not been recorded: no wait */
     cr_assert_eq(cu->stream_synchronize(second), 0);
-    cr_assert_eq(cu->stream_wait_value(first, (uintptr_t)&word, 5, GY_CU_WAIT_GEQ), 0);
+    cr_assert_eq(cu->stream_wait_value(first, (uintptr_t)word, 5, GY_CU_WAIT_GEQ), 0);
     cr_assert_eq(cu->event_record(event, first), 0);
     cr_assert_eq(cu->stream_wait_event(second, event, 0), 0);
-    cr_assert_eq(cu->stream_write_value(second, (uintptr_t)&got, 9, 0), 0);
+    cr_assert_eq(cu->stream_write_value(second, (uintptr_t)got, 9, 0), 0);
     for (int i = 0; i < 100; i++)
         cr_assert_eq(cu->event_query(event), GY_CU_NOT_READY);
-    __atomic_store_n(&word, 5 + (1u << 30), __ATOMIC_RELEASE);
+    __atomic_store_n(word, 5 + (1u << 30), __ATOMIC_RELEASE);
     cr_assert_eq(cu->stream_synchronize(second), 0);
-    cr_assert_eq(got, 9);
+    cr_assert_eq(*got, 9);
     cr_assert_eq(cu->event_query(event), 0);
 }
 
 Test(stream, legacy_is_ordered_with_blocking_ones)
 {
     gy_cu_stream blocking;
-    unsigned word = 0, got = 0;
 
     open_on("1", 0);
+    unsigned *word = word_of_host(), *got = word_of_host();
     cr_assert_eq(cu->stream_create(&blocking, 0), 0);
-    cr_assert_eq(cu->stream_wait_value(blocking, (uintptr_t)&word, 1, GY_CU_WAIT_EQ), 0);
-    cr_assert_eq(cu->stream_write_value(NULL, (uintptr_t)&got, 1, 0), 0);
+    cr_assert_eq(cu->stream_wait_value(blocking, (uintptr_t)word, 1, GY_CU_WAIT_EQ), 0);
+    cr_assert_eq(cu->stream_write_value(NULL, (uintptr_t)got, 1, 0), 0);
     for (int i = 0; i < 100; i++)
         cr_assert_eq(cu->stream_query(NULL), GY_CU_NOT_READY);
-    __atomic_store_n(&word, 1, __ATOMIC_RELEASE);
+    __atomic_store_n(word, 1, __ATOMIC_RELEASE);
     cr_assert_eq(cu->stream_synchronize(NULL), 0);
-    cr_assert_eq(got, 1);
+    cr_assert_eq(*got, 1);
 }
 
 static gy_cu_result add_kernel(int device, const unsigned grid[3], const unsigned block[3], unsigned shared,

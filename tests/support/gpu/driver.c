@@ -143,8 +143,14 @@ static const struct {
     {GY_CU_NOT_INITIALIZED, "CUDA_ERROR_NOT_INITIALIZED", "initialization error"},
     {GY_CU_INVALID_IMAGE, "CUDA_ERROR_INVALID_IMAGE", "device kernel image is invalid"},
     {GY_CU_INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
+    {GY_CU_MAP_FAILED, "CUDA_ERROR_MAP_FAILED", "mapping of buffer object failed"},
+    {GY_CU_ALREADY_MAPPED, "CUDA_ERROR_ALREADY_MAPPED", "resource already mapped"},
+    {GY_CU_PEER_ACCESS_UNSUPPORTED, "CUDA_ERROR_PEER_ACCESS_UNSUPPORTED",
+     "peer access is not supported between these two devices"},
+    {GY_CU_INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
     {GY_CU_NOT_FOUND, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
     {GY_CU_ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"},
+    {GY_CU_NOT_SUPPORTED, "CUDA_ERROR_NOT_SUPPORTED", "operation not supported"},
 };
 
 gy_cu_result cuGetErrorName(gy_cu_result result, const char **name_p)
@@ -229,6 +235,20 @@ gy_cu_result cuDeviceGetAttribute(int *value_p, unsigned attribute, gy_cu_device
     return gy_gpu_leave(enter_device(device));
 }
 
+int gy_gpu_visible(int physical)
+{
+    for (int d = 0; d < gy_gpu_count; d++)
+        if (gy_gpu_devices[d].physical == physical)
+            return d;
+    return -1;
+}
+
+bool gy_gpu_peers(int device, int other)
+{
+    return device == other ||
+           (gy_gpu_devices[device].group && gy_gpu_devices[device].group == gy_gpu_devices[other].group);
+}
+
 gy_cu_result cuDeviceCanAccessPeer(int *can_p, gy_cu_device device, gy_cu_device peer)
 {
     gy_cu_result result = enter_device(device);
@@ -236,8 +256,7 @@ gy_cu_result cuDeviceCanAccessPeer(int *can_p, gy_cu_device device, gy_cu_device
     if (result == GY_CU_SUCCESS && (peer < 0 || peer >= gy_gpu_count))
         result = GY_CU_INVALID_DEVICE;
     if (result == GY_CU_SUCCESS)
-        *can_p = device != peer && gy_gpu_devices[device].group &&
-                 gy_gpu_devices[device].group == gy_gpu_devices[peer].group;
+        *can_p = device != peer && gy_gpu_peers(device, peer);
     return gy_gpu_leave(result);
 }
 
@@ -319,7 +338,7 @@ const struct gy_driver *gy_gpu_driver(void)
 {
     static const struct gy_driver table = {
 #define ENTRY(field, name, version, parameters) .field = name,
-        GY_DRIVER_FUNCTIONS(ENTRY)
+        GY_DRIVER_FUNCTIONS(ENTRY) GY_DRIVER_OPTIONAL_FUNCTIONS(ENTRY)
 #undef ENTRY
     };
     return &table;

@@ -1,16 +1,18 @@
-/* Runs kernels of src/cuda without a GPU: every thread of every block of every launch is a fibre, and a seed says which
- * fibre is next whenever one touches what others see. One operating-system thread at a time may call these functions.
+/* Runs kernels of src/cuda without a GPU: every thread of every block of every launch is a fibre, and a seed says
+ * which fibre is next whenever one touches what others see. One operating-system thread at a time may call these
+ * functions.
  *
  * A device holds a limited number of blocks; the blocks of a launch are queued until there is room. A plain store may
- * stay in a buffer of its thread, unseen by others: gy_sync hands it to the block, gy_fence to everybody, the end of the
- * launch too, and chance at any time before. (Not under ThreadSanitizer, which finds what is not ordered by itself.)
+ * stay in a buffer of its thread, unseen by others: gy_sync makes it visible to the block, gy_fence to all threads.
+ * So does the end of the launch, and chance at any time before. (Not under ThreadSanitizer, which finds what is not
+ * ordered by itself.)
  *
- * A run ends when nothing is left to run, or when no thread can go on by itself: each one is at a barrier, or has looked
- * many times at memory that does not change. The caller may then change memory (an abort word, another launch) and run
- * on, or take the report and drop everything.
+ * A run ends when nothing is left to run, or when no thread can go on by itself: each one is at a barrier, or has
+ * looked many times at memory that does not change. The caller may then change memory (an abort word, another launch)
+ * and run on, or take the report and drop everything.
  *
- * Addresses of kernels are those of the host, or are translated by a function (emu_memory). An access that the function
- * does not allow is a fault, which ends all launches of the device. */
+ * Addresses of kernels are those of the host, or are translated by a function (emu_memory). An access that the
+ * function does not allow is a fault, which ends all launches of the device. */
 #ifndef GY_TESTS_GPU_EMU_H
 #define GY_TESTS_GPU_EMU_H
 

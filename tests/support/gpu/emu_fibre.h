@@ -39,7 +39,7 @@ extern const bool emu_delays; /* plain stores are delayed: not under ThreadSanit
 uint64_t emu_random();
 /* Another fibre may run before this one's next access. */
 void emu_touch();
-/* Memory changed: whoever spins may look again. */
+/* Memory changed: fibres that spin may look again. */
 void emu_changed();
 void emu_pause(const uint32_t *word, uint32_t wanted, const char *what);
 /* A barrier of the threads of the block that have not returned; whether `any` was true for any of them. */

@@ -1,11 +1,16 @@
 /* A stand-in for the CUDA driver, for machines without a GPU. Device memory is a memfd: its device address is mapped
- * PROT_NONE, so that an access of the host faults and is named, and a second mapping holds the bytes. A stream is a FIFO
- * of operations. Each call of the driver runs some of them, of streams that a seed picks, and so does one thread.
+ * PROT_NONE, so that an access of the host faults and is named, and a second mapping holds the bytes. A stream is a
+ * FIFO of operations. Each call of the driver runs some of them, of streams that a seed picks, and so does one thread.
  *
  * A library is loaded from an image of the stand-in's plug-in (image.h): its kernels run on fibres. They reach memory
  * of their device, of peers to which access was enabled, and pinned host memory; any other access is a sticky error.
  *
- * What it does not model: the memory order of a GPU, its scheduler, its speed, capture, IPC. */
+ * Processes share device memory by legacy handles (ipc.c) and by descriptors (virtual_memory.c). Streams of different
+ * processes wait for each other by words in host memory that both have registered: the thread looks at them.
+ * GYRE_TEST_GPU_IPC=off: the driver supports no legacy handles. GYRE_TEST_GPU_IPC=apart: it makes them, but no other
+ * process can open them, as between containers.
+ *
+ * What it does not model: the memory order of a GPU, its scheduler, its speed, capture. */
 #ifndef GY_TEST_GPU_H
 #define GY_TEST_GPU_H
 

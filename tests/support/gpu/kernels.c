@@ -1,5 +1,5 @@
-/* Libraries and kernels of the stand-in. A kernel is a function that a test has added, which runs at once, or code of
- * an image, which runs on fibres, a few steps at a time, together with those of all other streams. */
+/* Libraries and kernels of the stand-in. A kernel is a function that a test has added, and runs at once; or it is code
+ * of an image, and runs on fibres, a few steps at a time, together with those of all other streams. */
 #include <stdlib.h>
 
 #include "image.h"

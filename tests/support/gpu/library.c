@@ -1,4 +1,7 @@
-/* What the stand-in has as a file libcuda.so.1 beside the functions of the table: their names, looked up. */
+/* What the stand-in has as a file libcuda.so.1 beside the functions of the table: their names, looked up.
+ * GYRE_TEST_GPU_LACKS names a function that is not found. */
+#include <stdlib.h>
+
 #include "internal.h"
 
 gy_cu_result cuGetProcAddress_v2(const char *name, void **function_p, int version, uint64_t flags, unsigned *status_p);
@@ -12,8 +15,13 @@ gy_cu_result cuGetProcAddress_v2(const char *name, void **function_p, int versio
         *status_p = 0;                                      \
         return GY_CU_SUCCESS;                               \
     }
+    const char *lacked = getenv("GYRE_TEST_GPU_LACKS");
+
     (void)flags;
-    GY_DRIVER_FUNCTIONS(FIND)
     *status_p = 1;
+    if (lacked && strcmp(name, lacked) == 0)
+        return GY_CU_NOT_FOUND;
+    GY_DRIVER_FUNCTIONS(FIND)
+    GY_DRIVER_OPTIONAL_FUNCTIONS(FIND)
     return GY_CU_NOT_FOUND;
 }

@@ -1,4 +1,4 @@
-/* Streams and events of the stand-in: FIFOs of operations, run by whoever calls and by one thread. */
+/* Streams and events of the stand-in: FIFOs of operations, run by the callers of the driver and by one thread. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -280,9 +280,19 @@ static gy_cu_result enter_stream(struct CUstream_st **stream_p)
     return result ? result : (*stream_p)->context->sticky;
 }
 
+/* A word that a stream waits for or writes is one that the driver knows. */
+static bool is_bad_word(const struct operation *operation)
+{
+    return (operation->kind == WAIT_VALUE || operation->kind == WRITE_VALUE) &&
+           (operation->to % sizeof(uint32_t) || !gy_gpu_find(operation->to));
+}
+
 static gy_cu_result queue(struct CUstream_st *stream, struct operation wanted)
 {
     gy_cu_result result = enter_stream(&stream);
+
+    if (!result && is_bad_word(&wanted))
+        result = GY_CU_INVALID_VALUE;
     struct operation *operation = result ? NULL : malloc(sizeof(*operation));
 
     if (!operation) {
