@@ -74,7 +74,7 @@ enum { /* CUpointer_attribute */
        GY_CU_POINTER_RANGE_START = 11,
        GY_CU_POINTER_RANGE_SIZE = 12,
        GY_CU_POINTER_HANDLE_TYPES = 14,
-       GY_CU_POINTER_BLOCK_ID = 20, /* of the memory behind the address; drivers before CUDA 12 do not know it */
+       GY_CU_POINTER_BLOCK_ID = 20, /* of the memory behind the address; older drivers do not know it */
 };
 enum { GY_CU_MEMORY_HOST = 1, GY_CU_MEMORY_DEVICE = 2 }; /* CUmemorytype */
 
