@@ -44,6 +44,17 @@ static gy_cu_address map(const struct gy_share_offer *offer, struct gy_share_map
     return address;
 }
 
+/* Whether the caller's context is the current one, once, as at the start. */
+static bool is_context_as_before(void)
+{
+    gy_cu_context own, below;
+
+    CU(cu->context_pop(&own));
+    CU(cu->context_current(&below));
+    CU(cu->context_push(own));
+    return own == device.context && !below;
+}
+
 static bool is_refused(const struct gy_share_offer *offer, const char *sentence)
 {
     struct gy_share_mapping *mapping;
@@ -82,6 +93,7 @@ static void offer_operands(void)
     CHECK(gy_share_exported(share->exports) == 1);
     CHECK(memcmp(&told()[0], &told()[1], sizeof(*told())) == 0);
     CHECK(told()[0].base == memory && told()[0].bytes == PAIR_BYTES);
+    CHECK(is_context_as_before());
     pair_tell(1);
     pair_await(2);
     CHECK(pair_reads(memory, 0, PAIR_BYTES, 2));
@@ -110,6 +122,7 @@ Test(share, bits_are_equal_and_an_address_that_is_allocated_again_is_new)
     pair_write(there, PAIR_BYTES, 2);
     gy_share_release(share->mappings, first);
     gy_share_release(share->mappings, second);
+    CHECK(is_context_as_before());
     cr_assert_eq(gy_share_counts(share->mappings).mapped, 1, "a mapping stays when its last use ends");
     pair_tell(2);
     pair_await(3);
@@ -123,6 +136,7 @@ Test(share, bits_are_equal_and_an_address_that_is_allocated_again_is_new)
     gy_share_release(share->mappings, third);
     gy_share_close(share->mappings, told()->pid, told()->process, 0);
     cr_assert_eq(gy_share_counts(share->mappings).mapped, 0);
+    CHECK(is_context_as_before());
     gy_share_put(share);
 }
 
@@ -278,6 +292,10 @@ Test(chunks, are_given_up_with_the_last_user)
     gy_share_sweep(share->exports);
     cr_assert_eq(open_descriptors(), mapped + 1, "and ours, which kept the memory");
     CU(cu->mem_unmap(range + 2 * CHUNK, CHUNK));
+    gy_cu_address other = pair_alloc(10);
+    (void)offer_of(other, 10);
+    cr_assert_eq(open_descriptors(), mapped, "a new export closes what is freed; the driver has one more");
+    CU(cu->mem_free(other));
     gy_share_put(share);
     cr_assert_eq(open_descriptors(), before);
 }
