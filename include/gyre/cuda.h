@@ -21,9 +21,13 @@
  * stream for all ranks. Such a call returns when all ranks have made it, and a message when sender and receiver have.
  * All ranks must therefore make calls on several communicators in the same order, or in a group.
  *
+ * Processes of one host map the operands of a collective call on a stream by CUDA IPC, if their devices can access each
+ * other. The lowest rank of each device launches a kernel, which executes a part of the call for all ranks. A rank
+ * frees an operand after the call has completed on all ranks.
+ *
  * In all other cases, calls are staged: operands are copied to pinned host memory, and the ranks exchange them there,
- * over the transports of gyre.h. This holds for ranks that are processes, ranks on several devices or hosts, and ranks
- * without a GPU. Calls without a stream are always staged.
+ * over the transports of gyre.h. This holds for messages of processes, devices without access to each other, ranks on
+ * several hosts, and ranks without a GPU. Calls without a stream are always staged.
  *
  * Failures. A failure that is found after a call on a stream has returned ends the world, like any other failure.
  * gyre_cuda_status and the next call return it. Streams that wait for a call of gyre continue, and the output of the

@@ -198,6 +198,9 @@ const char *gyre_last_error(const gyre_comm *comm)
     if (!gy_handle_lives(comm, GY_HANDLE_COMM))
         return gy_check_own_error()->text;
     bool world = comm->ctx->error.status != GYRE_SUCCESS && comm->error.status == GYRE_SUCCESS;
+    const char *attached = world ? gy_attachment_error(comm) : NULL;
+    if (attached)
+        return attached;
     return comm->error.text[0] && !world ? comm->error.text : comm->ctx->error.text;
 }
 

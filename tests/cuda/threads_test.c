@@ -1,5 +1,5 @@
-/* Ranks that are threads of one process and share a GPU. One kernel executes a call on streams for all ranks. One suite
- * per run:
+/* Ranks that share a GPU. One kernel executes a call on streams for all ranks, which are threads of one process, or
+ * processes that map each other's memory. One suite per run:
  *
  *   launches        every collective: counts launches, and checks that no operand is copied through the host
  *   bits            every type and operation, also in canonical order, has the bits of the CPU
@@ -12,7 +12,8 @@
  *   destroyed       a rank destroys its communicator while others wait for it
  *   launch_failure  a launch fails
  *
- *   threads_test SUITE RANKS */
+ *   threads_test SUITE RANKS       ranks are threads
+ *   threads_test SUITE processes   one rank of those that gyre-run starts: launches, bits, scalars, staged */
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -30,6 +31,8 @@ static const struct gy_driver *cu;
 static struct gy_driver counted; /* the table that the library calls */
 static atomic_uint launches, copies, fail_launch;
 static pthread_barrier_t together;
+static bool in_processes;
+static int device; /* of the ranks of this process */
 static gy_cu_context context;
 static atomic_llong failed_at;
 
@@ -62,6 +65,7 @@ static gy_cu_result count_copy(gy_cu_address to, gy_cu_address from, size_t byte
 static void open_driver(void)
 {
     char why[300] = "";
+    int devices = 0;
     gy_cu_device handle;
     cu = gy_driver_get(why, sizeof(why));
     if (!cu)
@@ -71,8 +75,26 @@ static void open_driver(void)
     counted.copy_async = count_copy;
     gy_driver_use(&counted);
     CU(cu->init(0));
-    CU(cu->device_get(&handle, 0));
+    OK(NULL, gyre_cuda_available(&devices));
+    if (in_processes)
+        device = atoi(getenv("RANK")) % devices;
+    CU(cu->device_get(&handle, device));
     CU(cu->context_retain(&context, handle));
+}
+
+/* Returns when all ranks have called it. */
+static void meet(const struct rank *r)
+{
+    if (in_processes)
+        OK(r->comm, gyre_barrier(r->comm));
+    else
+        pthread_barrier_wait(&together);
+}
+
+/* Returns true if this process counts the launches of all ranks. */
+static bool counts_launches(const struct rank *r)
+{
+    return !in_processes || r->rank == device; /* the lowest rank of a device launches */
 }
 
 /* ---- Memory ---- */
@@ -184,9 +206,9 @@ static void test_launches(struct rank *r)
             OK(r->comm, trial_call_on(&pass.placed));
             end_pass(r, &pass);
         }
-    pthread_barrier_wait(&together);
+    meet(r);
     CHECK(atomic_load(&copies) == 0);
-    CHECK(r->ranks == 1 || atomic_load(&launches) > ROUNDS * 8);
+    CHECK(r->ranks == 1 || !counts_launches(r) || atomic_load(&launches) > ROUNDS * 8);
 }
 
 /* ---- bits ---- */
@@ -244,15 +266,15 @@ static void test_bits(struct rank *r)
     gyre_comm *first = r->comm;
     OK(first, gyre_comm_duplicate(first, &r->comm));
     OK(r->comm, gyre_comm_set(r->comm, "order", "canonical"));
-    OK(r->comm, gyre_cuda_attach(r->comm, 0));
+    OK(r->comm, gyre_cuda_attach(r->comm, device));
     try_all_bits(r, true);
     OK(r->comm, gyre_comm_destroy(r->comm));
     r->comm = first;
-    pthread_barrier_wait(&together);
+    meet(r);
 #if !defined(GYRE_SANITIZED) /* those builds contain kernels of some types only */
     CHECK(atomic_load(&copies) == 0);
 #endif
-    CHECK(atomic_load(&launches) > 40);
+    CHECK(!counts_launches(r) || atomic_load(&launches) > 40);
 }
 
 /* ---- scalars ---- */
@@ -278,7 +300,7 @@ static void test_scalars(struct rank *r)
         for (int c = 0; c < CALLS; c++)
             CHECK(got[c][0] == (float)(c * 3 * r->ranks + r->ranks * (r->ranks - 1) / 2));
     }
-    pthread_barrier_wait(&together);
+    meet(r);
     CHECK(atomic_load(&copies) == 0);
 }
 
@@ -362,23 +384,23 @@ static void test_staged(struct rank *r)
     OK(r->comm, gyre_op_create(r->comm, add_floats, NULL, 1, &op));
     OK(r->comm, gyre_all_reduce_on(r->comm, pointer(r->input), pointer(r->output), COUNT, GYRE_FLOAT32, op, r->stream));
     expect_sum(r, sum);
-    pthread_barrier_wait(&together);
+    meet(r);
     CHECK(atomic_load(&launches) == 0 && atomic_load(&copies) > 0);
-    pthread_barrier_wait(&together);
+    meet(r);
     for (int i = 0; i < COUNT; i++)
         host[i] = (float)r->rank;
     if (r->rank == r->ranks - 1)
         r->input = (uintptr_t)host;
     OK(r->comm, reduce_on(r)); /* kernels cannot access one rank's operand */
     expect_sum(r, sum);
-    pthread_barrier_wait(&together);
+    meet(r);
     CHECK(atomic_load(&launches) == 0);
-    pthread_barrier_wait(&together);
+    meet(r);
     r->input = own;
     OK(r->comm, reduce_on(r));
     expect_sum(r, sum);
-    pthread_barrier_wait(&together);
-    CHECK(atomic_load(&launches) == 1);
+    meet(r);
+    CHECK(!counts_launches(r) || atomic_load(&launches) == 1);
     free(host);
 }
 
@@ -451,7 +473,7 @@ static void test_destroyed(struct rank *r)
     char part[60];
     snprintf(part, sizeof(part), "rank %d destroyed its communicator", r->ranks - 1);
     OK(first, gyre_comm_duplicate(first, &r->comm));
-    OK(r->comm, gyre_cuda_attach(r->comm, 0));
+    OK(r->comm, gyre_cuda_attach(r->comm, device));
     put_ones(r, 1);
     OK(r->comm, reduce_on(r));
     pthread_barrier_wait(&together);
@@ -487,6 +509,20 @@ static void test_launch_failure(struct rank *r)
 
 /* ---- Ranks ---- */
 
+/* Runs the suite on a communicator that exists. */
+static void run_suite(struct rank *r)
+{
+    CU(cu->context_push(context));
+    CU(cu->stream_create(&r->stream, r->rank % 2 ? GY_CU_STREAM_NON_BLOCKING : 0));
+    r->input = on_device(COUNT * sizeof(float));
+    r->output = on_device((COUNT + 16 * RANKS_MOST) * sizeof(float));
+    OK(r->comm, gyre_cuda_attach(r->comm, device));
+    r->suite(r);
+    if (!in_processes)
+        pthread_barrier_wait(&together);
+    OK(r->comm, gyre_comm_destroy(r->comm));
+}
+
 static void *run_rank(void *argument)
 {
     struct rank *r = argument;
@@ -496,15 +532,17 @@ static void *run_rank(void *argument)
                           .address = r->address,
                           .secret = "a secret of ranks that are threads"};
     OK(NULL, gyre_comm_create(&config, &r->comm));
-    CU(cu->context_push(context));
-    CU(cu->stream_create(&r->stream, r->rank % 2 ? GY_CU_STREAM_NON_BLOCKING : 0));
-    r->input = on_device(COUNT * sizeof(float));
-    r->output = on_device((COUNT + 16 * RANKS_MOST) * sizeof(float));
-    OK(r->comm, gyre_cuda_attach(r->comm, 0));
-    r->suite(r);
-    pthread_barrier_wait(&together);
-    OK(r->comm, gyre_comm_destroy(r->comm));
+    run_suite(r);
     return NULL;
+}
+
+static void run_process(void (*suite)(struct rank *r))
+{
+    struct rank r = {.suite = suite};
+    OK(NULL, gyre_comm_create(NULL, &r.comm));
+    r.rank = gyre_comm_rank(r.comm);
+    r.ranks = gyre_comm_size(r.comm);
+    run_suite(&r);
 }
 
 static void run_ranks(int ranks, void (*suite)(struct rank *r))
@@ -535,10 +573,14 @@ int main(int argc, char **argv)
                   {"destroyed", test_destroyed},   {"launch_failure", test_launch_failure}};
     alarm(100);
     CHECK(argc == 3);
+    in_processes = strcmp(argv[2], "processes") == 0;
     open_driver();
     for (size_t i = 0; i < sizeof(suites) / sizeof(suites[0]); i++)
         if (strcmp(suites[i].name, argv[1]) == 0) {
-            run_ranks(atoi(argv[2]), suites[i].suite);
+            if (in_processes)
+                run_process(suites[i].suite);
+            else
+                run_ranks(atoi(argv[2]), suites[i].suite);
             return 0;
         }
     rank_fail("no suite is called %s", argv[1]);

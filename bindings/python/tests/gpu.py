@@ -9,6 +9,7 @@ import numpy
 _cuda = ctypes.CDLL("libcuda.so.1")
 _cuda.cuMemAlloc.argtypes = [ctypes.POINTER(c_uint64), c_size_t]
 _cuda.cuMemFree.argtypes = [c_uint64]
+_cuda.cuMemHostAlloc.argtypes = [ctypes.POINTER(c_void_p), c_size_t, c_uint]
 _cuda.cuMemcpyAsync.argtypes = [c_uint64, c_uint64, c_size_t, c_void_p]
 _cuda.cuStreamCreate.argtypes = [ctypes.POINTER(c_void_p), c_uint]
 _cuda.cuStreamSynchronize.argtypes = [c_void_p]
@@ -50,7 +51,10 @@ class Stream:
         check(_cuda.cuStreamCreate(handle, NON_BLOCKING))
         assert handle.value
         self.handle: int = handle.value
-        self._word = (c_uint32 * 1)()
+        word = c_void_p()
+        check(_cuda.cuMemHostAlloc(word, ctypes.sizeof(c_uint32), 0))  # streams wait for pinned memory only
+        assert word.value
+        self._word = (c_uint32 * 1).from_address(word.value)
 
     def synchronize(self) -> None:
         check(_cuda.cuStreamSynchronize(self.handle))

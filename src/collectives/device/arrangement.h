@@ -1,6 +1,7 @@
 /* The arrangement of a communicator's ranks on processes and devices. It decides how calls on streams are executed:
  *
  *   fused    all ranks are in one process and on one device, and there are kernels: meeting.h
+ *   mapped   ranks are processes of one host, which can map each other's memory, and there are kernels: mapped_call.h
  *   staged   any other arrangement: stream_job.h
  *
  * The decision follows from facts that every rank has about all ranks, so it is the same on all ranks. */
@@ -22,8 +23,16 @@ struct gy_device_fact {
 
 /* Sets the facts that do not depend on a device. */
 void gy_device_fact_begin(struct gy_device_fact *fact);
-/* Returns the key of the meeting of all ranks; 0: calls are staged, with the reason in `why`. */
-uint64_t gy_arrangement_meeting(const struct gyre_comm *comm, const struct gy_device_fact *all, char *why,
-                                size_t why_bytes);
+enum gy_way { GY_WAY_STAGED, GY_WAY_MAPPED, GY_WAY_FUSED };
+
+/* Returns how calls on streams are executed. GY_WAY_STAGED: the reason is in `why`. */
+enum gy_way gy_arrangement_way(const struct gyre_comm *comm, const struct gy_device_fact *all, char *why,
+                               size_t why_bytes);
+/* Numbers the devices of the ranks in the order of their lowest ranks; writes that of each rank. Returns how many there
+ * are. */
+int gy_arrangement_devices(const struct gy_device_fact *all, int size, int *device_of);
+/* Writes the lowest rank whose `can` is false, or the size of the communicator. Collective; the caller holds the
+ * progress lock. */
+gyre_status gy_arrangement_agree(struct gyre_comm *comm, bool can, int *lowest_p);
 
 #endif

@@ -1,5 +1,5 @@
-/* One rank's part of a call of a meeting (meeting.h). It lies in memory of the rank. The meeting accesses it until it
- * has stored the outcome. */
+/* One rank's part of a call that a kernel executes for all ranks. In a meeting (meeting.h) it lies in memory of the
+ * rank, and the meeting accesses it until it has stored the outcome. */
 #ifndef GY_COLLECTIVES_DEVICE_ARRIVAL_H
 #define GY_COLLECTIVES_DEVICE_ARRIVAL_H
 
@@ -34,5 +34,10 @@ struct gy_arrival {
     int other; /* GY_OUTCOME_DIFFERS: a rank whose call is `theirs` */
     struct gy_call_signature theirs;
 };
+
+/* Sets all fields that follow from the call, but for the sequence number of the shape. */
+void gy_arrival_open(struct gy_arrival *arrival, const struct gyre_comm *comm, const struct gy_call *call);
+/* Returns the kernel that executes the call; −1: there is none. */
+int gy_arrival_kernel(const struct gy_arrival *arrival);
 
 #endif

@@ -7,6 +7,7 @@
 #include "collectives/device/arrangement.h"
 #include "collectives/device/device_request.h"
 #include "collectives/device/fused_call.h"
+#include "collectives/device/mapper_attach.h"
 #include "collectives/device/meeting.h"
 #include "collectives/lifecycle/comm_close.h"
 #include "collectives/lifecycle/split.h"
@@ -108,6 +109,7 @@ static void close_device(struct gy_attachment *attachment)
     leave_meeting(attachment);
     gy_image_put(attachment->image);
     if (gy_device_enter(&attachment->device) == GY_CU_SUCCESS) {
+        gy_mapper_detach(attachment->mapper);
         gy_ready_events_free(attachment);
         gy_staging_close(&attachment->staging);
         (void)driver->stream_destroy(attachment->copies);
@@ -134,40 +136,35 @@ static gyre_status compare(struct gyre_comm *comm, const struct gy_device_fact *
     return status;
 }
 
-/* Chooses how calls on streams are executed. Rank 0 has created the meeting, and cannot end it before the other ranks
- * have found it: the next step, the duplication of the communicator, is collective. */
-static void choose_arrangement(const struct gyre_comm *comm, struct gy_attachment *attachment,
-                               const struct gy_device_fact *all)
+/* Rank 0 has created the meeting, and cannot end it before the other ranks have found it: the next step, the
+ * duplication of the communicator, is collective. */
+static void find_meeting(const struct gyre_comm *comm, struct gy_attachment *attachment, uint64_t key)
 {
-    char why[300] = "";
-    const uint64_t key = gy_arrangement_meeting(comm, all, why, sizeof(why));
-    if (key == 0)
-        leave_meeting(attachment);
-    else if (!attachment->meeting)
+    if (!attachment->meeting)
         attachment->meeting = gy_host_meeting_find(key);
-    if (attachment->meeting)
-        gy_log(GY_LOG_INFO, "communicator %u: calls on streams of %d ranks are one kernel on GPU %d, of %s", comm->id,
-               comm->size, attachment->device.number, gy_image_file(attachment->image));
-    else
-        gy_log(GY_LOG_INFO, "communicator %u: calls on streams are staged through host memory: %s", comm->id, why);
+    gy_log(GY_LOG_INFO, "communicator %u: calls on streams of %d ranks are one kernel on GPU %d, of %s", comm->id,
+           comm->size, attachment->device.number, gy_image_file(attachment->image));
 }
 
-/* Returns success if every rank has started its worker. Otherwise all ranks return an error that names the lowest rank
- * without a worker. The caller holds the progress lock. */
-static gyre_status agree(struct gyre_comm *comm, bool can)
+/* Chooses how calls on streams are executed. Collective; the caller holds the progress lock. */
+static gyre_status choose_way(struct gyre_comm *comm, struct gy_attachment *attachment,
+                              const struct gy_device_fact *all)
 {
-    const int32_t mine = can ? comm->size : comm->rank;
-    int32_t lowest = 0;
-    const struct gy_call call = {.collective = GY_ALL_REDUCE,
-                                 .input = &mine,
-                                 .output = &lowest,
-                                 .count = 1,
-                                 .dtype = GYRE_INT32,
-                                 .op = GYRE_MIN};
-    gyre_status status = gy_run_own(comm, &call);
-    if (status == GYRE_SUCCESS && lowest < comm->size)
-        status = gy_error_set(&comm->error, GYRE_SYSTEM, -1, "rank %d cannot start the thread for calls on streams",
-                              lowest);
+    char why[300] = "";
+    gyre_status status = GYRE_SUCCESS;
+    enum gy_way way = gy_arrangement_way(comm, all, why, sizeof(why));
+    if (way == GY_WAY_FUSED) {
+        find_meeting(comm, attachment, all[0].meeting);
+        return GYRE_SUCCESS;
+    }
+    leave_meeting(attachment);
+    if (way == GY_WAY_MAPPED)
+        status = gy_mapper_attach(comm, &attachment->device, all, &attachment->mapper, why, sizeof(why));
+    if (attachment->mapper)
+        gy_log(GY_LOG_INFO, "communicator %u: calls on streams of %d ranks are kernels over mapped memory on %d GPUs",
+               comm->id, comm->size, attachment->mapper->parts);
+    else
+        gy_log(GY_LOG_INFO, "communicator %u: calls on streams are staged through host memory: %s", comm->id, why);
     return status;
 }
 
@@ -186,8 +183,9 @@ static gyre_status join(struct gyre_comm *comm, struct gy_attachment *attachment
     if (status == GYRE_SUCCESS)
         status = compare(comm, mine, all);
     if (status == GYRE_SUCCESS) {
-        choose_arrangement(comm, attachment, all);
-        status = gy_comm_divide(comm, 0, 0, 0, &attachment->traffic);
+        status = choose_way(comm, attachment, all);
+        if (status == GYRE_SUCCESS)
+            status = gy_comm_divide(comm, 0, 0, 0, &attachment->traffic);
     }
     gy_progress_leave(comm->ctx);
     gy_free(all);
@@ -201,7 +199,11 @@ static gyre_status start_worker(struct gyre_comm *comm, struct gy_attachment *at
     const bool started = attachment->has_device &&
                          gy_stream_worker_open(worker, &attachment->device, attachment->copies, attachment->traffic);
     gy_progress_enter(comm->ctx);
-    const gyre_status status = agree(comm, started || !attachment->has_device);
+    int lowest;
+    gyre_status status = gy_arrangement_agree(comm, started || !attachment->has_device, &lowest);
+    if (status == GYRE_SUCCESS && lowest < comm->size)
+        status = gy_error_set(&comm->error, GYRE_SYSTEM, -1, "rank %d cannot start the thread for calls on streams",
+                              lowest);
     gy_progress_leave(comm->ctx);
     if (status == GYRE_SUCCESS)
         return status;
@@ -275,4 +277,12 @@ void gy_detach(struct gyre_comm *comm)
     close_device(attachment);
     comm->attachment = NULL;
     gy_free(attachment);
+}
+
+const char *gy_attachment_error(const struct gyre_comm *comm)
+{
+    const struct gy_attachment *attachment = comm->attachment;
+    const bool failed = attachment && attachment->has_device &&
+                        atomic_load_explicit(&attachment->worker.failed, memory_order_acquire);
+    return failed ? attachment->worker.error.text : NULL; /* it does not change any more */
 }

@@ -8,6 +8,7 @@
 struct gy_device_request;
 struct gy_image;
 struct gy_host_meeting;
+struct gy_mapper;
 struct gy_ready_event;
 
 struct gy_attachment {
@@ -22,6 +23,7 @@ struct gy_attachment {
     struct gy_device_request *requests; /* requests of calls without a stream: device_request.h */
     struct gy_image *image;             /* image of the kernels; NULL: there is none */
     struct gy_host_meeting *meeting;    /* meeting of ranks of this process on one device; NULL: calls are staged */
+    struct gy_mapper *mapper;           /* of ranks that are processes on one device; NULL: calls are not mapped */
     struct gy_ready_event *ready;       /* pool of events of this rank: fused_call.h */
 };
 
@@ -32,5 +34,7 @@ enum { GY_DEFAULT_DEVICE = -3, GY_NO_DEVICE = -2, GY_CURRENT_DEVICE = -1 };
 gyre_status gy_attach(struct gyre_comm *comm, int number);
 /* Ends the attachment, if there is one, and its calls in progress. The caller does not hold the progress lock. */
 void gy_detach(struct gyre_comm *comm);
+/* Returns the message of the failure that has ended the attachment's calls on streams; NULL: there is none. */
+const char *gy_attachment_error(const struct gyre_comm *comm);
 
 #endif

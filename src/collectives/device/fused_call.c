@@ -36,21 +36,6 @@ static bool is_reachable(const struct gyre_comm *comm, const struct gy_call *cal
     return pointer.kind == GY_POINTER_PINNED || (pointer.kind == GY_POINTER_DEVICE && pointer.device == device);
 }
 
-/* Sets the number of the kernel, and the scalar of a pre-multiplied sum. */
-static void set_operation(struct gy_arrival *arrival)
-{
-    const struct gy_call *call = arrival->call;
-    const struct gy_op_made *made = gy_operations_find(&arrival->comm->ctx->operations, call->op);
-    gyre_op op = made ? GYRE_PREMUL_SUM : call->op;
-    if (made && made->func) {
-        arrival->kernel = -1;
-        return;
-    }
-    if (made)
-        memcpy(&arrival->scalar, made->scalar, sizeof(made->scalar));
-    arrival->kernel = gy_kernel_find(GY_KERNEL_fused, call->dtype, op, gy_comm_canonical(arrival->comm));
-}
-
 bool gy_fused_call_begin(struct gy_stream_job *job, const struct gy_call *call)
 {
     struct gy_attachment *attachment = job->comm->attachment;
@@ -59,11 +44,9 @@ bool gy_fused_call_begin(struct gy_stream_job *job, const struct gy_call *call)
     if (!gy_kept_call_open(&job->kept, call, traffic->size))
         return false;
     job->meets = true;
-    *arrival = (struct gy_arrival){.comm = traffic, .call = &job->kept.call};
+    gy_arrival_open(arrival, traffic, &job->kept.call);
     arrival->reachable = is_reachable(traffic, call, true, attachment->device.number) &&
                          is_reachable(traffic, call, false, attachment->device.number);
-    set_operation(arrival);
-    arrival->shape = gy_shape_of(&job->kept.call, gy_comm_canonical(traffic) ? GY_CANONICAL : GY_LINEAR, traffic->size);
     return true;
 }
 

@@ -13,8 +13,9 @@ bool gy_fused_plan_open(struct gy_fused_plan *plan, int size)
     *plan = (struct gy_fused_plan){.room = 2 * ranks * ranks + 2 * ranks};
     plan->piece = gy_alloc(ranks * sizeof(*plan->piece));
     plan->move = gy_alloc(plan->room * sizeof(*plan->move));
+    plan->taker = gy_alloc(plan->room * sizeof(*plan->taker));
     plan->span = gy_alloc(plan->room * sizeof(*plan->span));
-    if (plan->piece && plan->move && plan->span)
+    if (plan->piece && plan->move && plan->taker && plan->span)
         return true;
     gy_fused_plan_close(plan);
     return false;
@@ -24,6 +25,7 @@ void gy_fused_plan_close(struct gy_fused_plan *plan)
 {
     gy_free(plan->piece);
     gy_free(plan->move);
+    gy_free(plan->taker);
     gy_free(plan->span);
     *plan = (struct gy_fused_plan){0};
 }
@@ -99,6 +101,7 @@ static void add_piece(struct gy_fused_plan *plan, struct gy_arrival *const *of, 
     piece->count = block < 0 ? call->count : gy_block_elements(call, true, block);
     piece->nsrc = size;
     piece->ndst = end - first;
+    piece->taker = block < 0 ? GY_TAKER_ANY : first;
     for (int r = 0; r < size; r++)
         piece->src[r] = block < 0 ? of[r]->call->input : block_at(of[r], true, block);
     for (int r = first; r < end; r++)
@@ -111,10 +114,12 @@ static void add_piece(struct gy_fused_plan *plan, struct gy_arrival *const *of, 
 
 /* ---- Moves ---- */
 
-static void add_move(struct gy_fused_plan *plan, void *to, const void *from, uint64_t elements, gyre_dtype dtype)
+static void add_move(struct gy_fused_plan *plan, int taker, void *to, const void *from, uint64_t elements,
+                     gyre_dtype dtype)
 {
     if (elements == 0 || to == from)
         return;
+    plan->taker[plan->moves] = taker;
     plan->move[plan->moves++] = (struct gy_one_move){to, (char *)(uintptr_t)from, elements * gyre_dtype_size(dtype)};
 }
 
@@ -123,7 +128,7 @@ static void add_gathered(struct gy_fused_plan *plan, struct gy_arrival *const *o
 {
     const struct gy_call *call = of[to]->call;
     for (int from = 0; from < size; from++)
-        add_move(plan, block_at(of[to], false, from), of[from]->call->input, gy_block_elements(call, false, from),
+        add_move(plan, to, block_at(of[to], false, from), of[from]->call->input, gy_block_elements(call, false, from),
                  call->dtype);
 }
 
@@ -131,7 +136,7 @@ static void add_scattered(struct gy_fused_plan *plan, struct gy_arrival *const *
 {
     const struct gy_call *call = of[root]->call;
     for (int to = 0; to < size; to++)
-        add_move(plan, of[to]->call->output, block_at(of[root], true, to), gy_block_elements(call, true, to),
+        add_move(plan, to, of[to]->call->output, block_at(of[root], true, to), gy_block_elements(call, true, to),
                  call->dtype);
 }
 
@@ -142,7 +147,7 @@ static bool add_pair(struct gy_fused_plan *plan, struct gy_arrival *const *of, i
     size_t elements = gy_block_elements(receiver, false, from);
     if (elements != gy_block_elements(sender, true, to))
         return false;
-    add_move(plan, block_at(of[to], false, from), block_at(of[from], true, to), elements, receiver->dtype);
+    add_move(plan, to, block_at(of[to], false, from), block_at(of[from], true, to), elements, receiver->dtype);
     return true;
 }
 
@@ -174,7 +179,7 @@ static bool add_message(struct gy_fused_plan *plan, struct gy_arrival *const *of
     const struct gy_call *send = of[0]->call, *receive = of[1]->call;
     if (send->count != receive->count || send->dtype != receive->dtype)
         return false;
-    add_move(plan, receive->output, send->input, send->count, send->dtype);
+    add_move(plan, 1, receive->output, send->input, send->count, send->dtype);
     return true;
 }
 
@@ -192,7 +197,7 @@ static bool add_call(struct gy_fused_plan *plan, struct gy_arrival *const *of, i
         return true;
     case GY_BROADCAST:
         for (int r = 0; r < size; r++)
-            add_move(plan, of[r]->call->output, of[root]->call->input, call->count, call->dtype);
+            add_move(plan, r, of[r]->call->output, of[root]->call->input, call->count, call->dtype);
         return true;
     case GY_ALL_GATHER:
         for (int r = 0; r < size; r++)
@@ -214,4 +219,38 @@ bool gy_fused_plan_make(struct gy_fused_plan *plan, struct gy_arrival *const *of
     for (size_t m = 0; m < plan->moves; m++)
         add_spans_of_move(plan, &plan->move[m]);
     return !spans_conflict(plan);
+}
+
+/* ---- Parts ---- */
+
+enum { SLICE_ELEMENTS = 64 }; /* slices begin at multiples of it, so that vectors stay aligned */
+
+static void slice(struct gy_plan_piece *piece, size_t element, uint64_t part, uint64_t parts)
+{
+    const uint64_t each = (piece->count + parts * SLICE_ELEMENTS - 1) / (parts * SLICE_ELEMENTS) * SLICE_ELEMENTS;
+    const uint64_t first = part * each < piece->count ? part * each : piece->count;
+    piece->count = piece->count - first < each ? piece->count - first : each;
+    for (int s = 0; s < piece->nsrc; s++)
+        piece->src[s] = (const char *)piece->src[s] + first * element;
+    for (int d = 0; d < piece->ndst; d++)
+        piece->dst[d] = (char *)piece->dst[d] + first * element;
+}
+
+void gy_fused_plan_keep_part(struct gy_fused_plan *plan, size_t element, const int *part_of, int part, int parts)
+{
+    size_t pieces = 0, moves = 0;
+    for (size_t p = 0; p < plan->pieces; p++) {
+        struct gy_plan_piece *piece = &plan->piece[p];
+        if (piece->taker == GY_TAKER_ANY)
+            slice(piece, element, (uint64_t)part, (uint64_t)parts);
+        else if (part_of[piece->taker] != part)
+            continue;
+        if (piece->count > 0)
+            plan->piece[pieces++] = *piece;
+    }
+    for (size_t m = 0; m < plan->moves; m++)
+        if (part_of[plan->taker[m]] == part)
+            plan->move[moves++] = plan->move[m];
+    plan->pieces = pieces;
+    plan->moves = moves;
 }

@@ -11,9 +11,12 @@
 #include "collectives/device/arrival.h"
 #include "cuda/kernels/arguments.h"
 
+enum { GY_TAKER_ANY = -1 };
+
 struct gy_plan_piece {
     uint64_t count; /* elements */
     int nsrc, ndst;
+    int taker; /* the rank whose output is written; GY_TAKER_ANY: outputs of several ranks, or of one vector */
     const void *src[GY_GROUP_MOST];
     void *dst[GY_GROUP_MOST];
 };
@@ -27,6 +30,7 @@ struct gy_fused_plan {
     size_t pieces, moves, spans, room; /* `room`: number of elements of each array */
     struct gy_plan_piece *piece;
     struct gy_one_move *move;
+    int *taker; /* of each move */
     struct gy_plan_span *span;
 };
 
@@ -36,5 +40,9 @@ void gy_fused_plan_close(struct gy_fused_plan *plan);
 /* Plans a collective, with the arrivals of all ranks in rank order, or a message, with the arrivals of sender and
  * receiver. Returns false if no kernel can execute it: operands overlap, or counts differ. */
 bool gy_fused_plan_make(struct gy_fused_plan *plan, struct gy_arrival *const *of, int size);
+/* Keeps one of `parts` parts of the plan, for elements of `element` bytes: a slice of what several ranks take, and the
+ * rest where part_of[taker] is the part. The parts of a plan write different bytes, and no part reads what another one
+ * writes, except at the same place of a slice. */
+void gy_fused_plan_keep_part(struct gy_fused_plan *plan, size_t element, const int *part_of, int part, int parts);
 
 #endif

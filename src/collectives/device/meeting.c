@@ -195,11 +195,6 @@ static bool calls_differ(const struct gathering *gathering)
     return true;
 }
 
-static bool is_reduction(unsigned collective)
-{
-    return collective == GY_ALL_REDUCE || collective == GY_REDUCE_TO || collective == GY_REDUCE_SCATTER;
-}
-
 /* Returns the outcome of a complete call. If kernels can execute the call, the plan contains it. */
 static enum gy_outcome choose(struct gy_host_meeting *meeting, const struct gathering *gathering)
 {
@@ -209,7 +204,7 @@ static enum gy_outcome choose(struct gy_host_meeting *meeting, const struct gath
     for (int p = 0; p < gathering->places; p++)
         if (!of[p]->reachable)
             return GY_OUTCOME_STAGED;
-    const int kernel = is_reduction(of[0]->call->collective) ? of[0]->kernel : GY_NUMBER_gy_move;
+    const int kernel = gy_arrival_kernel(of[0]);
     if (kernel < 0 || !gy_launcher_has(&meeting->launcher, kernel) ||
         !gy_fused_plan_make(&meeting->plan, of, gathering->places))
         return GY_OUTCOME_STAGED;

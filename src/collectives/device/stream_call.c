@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "collectives/device/fused_call.h"
+#include "collectives/device/mapped_call.h"
 #include "core/mem.h"
 
 static gyre_status refuse(struct gyre_comm *comm, gyre_status status, const char *text)
@@ -72,10 +73,14 @@ static gyre_status begin_inside(struct gy_stream_job *job, const struct gy_call 
     if (result != GY_CU_SUCCESS)
         return refuse_result(job->comm, result, "cuCtxPushCurrent");
     gyre_status status = check_capture(job->comm, job->stream);
-    if (status == GYRE_SUCCESS && attachment->meeting && !gy_fused_call_begin(job, call))
-        status = refuse_memory(job->comm, call);
-    else if (status == GYRE_SUCCESS && !attachment->meeting && (result = begin(job, attachment, call)) != GY_CU_SUCCESS)
-        status = refuse_result(job->comm, result, what_of(call, what, sizeof(what)));
+    if (status == GYRE_SUCCESS && attachment->meeting) {
+        status = gy_fused_call_begin(job, call) ? GYRE_SUCCESS : refuse_memory(job->comm, call);
+    } else if (status == GYRE_SUCCESS) {
+        const bool mapped = attachment->mapper && !gy_is_point_to_point(call->collective);
+        result = mapped ? gy_mapped_call_begin(job, call) : begin(job, attachment, call);
+        if (result != GY_CU_SUCCESS)
+            status = refuse_result(job->comm, result, what_of(call, what, sizeof(what)));
+    }
     gy_device_leave(&attachment->device);
     return status;
 }
@@ -101,21 +106,27 @@ gyre_status gy_stream_call_begin(struct gyre_comm *comm, const struct gy_call *c
     return status;
 }
 
-/* Ends a staged call: the stream waits for the result and copies the output. */
-static gy_cu_result end(struct gy_stream_job *job)
+/* Ends a staged call: the stream waits for the result and copies the output. The device's context is current. */
+static gy_cu_result end_staged_call(struct gy_stream_job *job)
 {
-    struct gy_attachment *attachment = job->comm->attachment;
-    const struct gy_staging *staging = &attachment->staging;
+    const struct gy_staging *staging = &job->comm->attachment->staging;
     const struct gy_staging_block *block = job->call.block;
-    gy_cu_result result = gy_device_enter(&attachment->device);
-    if (result != GY_CU_SUCCESS)
-        return result;
-    result = gy_staging_wait_done(staging, block, job->stream);
+    gy_cu_result result = gy_staging_wait_done(staging, block, job->stream);
     if (result == GY_CU_SUCCESS)
         result = gy_staged_copy_out(&job->call, staging, job->comm, job->stream);
     if (result == GY_CU_SUCCESS)
         result = gy_staging_write(staging, block, &block->words->freed, job->stream);
-    gy_device_leave(&attachment->device);
+    return result;
+}
+
+static gy_cu_result end(struct gy_stream_job *job)
+{
+    const struct gy_device *device = &job->comm->attachment->device;
+    gy_cu_result result = gy_device_enter(device);
+    if (result != GY_CU_SUCCESS)
+        return result;
+    result = job->run ? gy_mapped_call_end(job) : end_staged_call(job);
+    gy_device_leave(device);
     return result;
 }
 

@@ -13,6 +13,7 @@
 #include "collectives/device/staged_call.h"
 
 struct gy_ready_event;
+struct gy_stream_worker;
 
 struct gy_stream_job {
     struct gy_stream_job *next;
@@ -21,10 +22,12 @@ struct gy_stream_job {
     gy_cu_stream stream;
     struct gyre_request *request;
     bool more; /* the next job belongs to the same batch */
+    /* Makes the call on the worker's thread; NULL: the call is a request on the staged operands. */
+    void (*run)(struct gy_stream_worker *worker, struct gy_stream_job *job);
+    struct gy_arrival arrival; /* of fused and mapped calls */
     /* For fused calls (fused_call.h), until the call is launched or has to be staged: */
     bool meets, arrived;
     struct gy_kept_call kept;
-    struct gy_arrival arrival;
     struct gy_ready_event *ready;
 };
 

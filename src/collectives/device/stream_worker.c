@@ -6,8 +6,10 @@
 
 #include "collectives/call/launch.h"
 #include "collectives/call/prepare.h"
+#include "collectives/comm/flight_recorder.h"
 #include "collectives/comm/progress_lock.h"
 #include "collectives/engine/progress.h"
+#include "collectives/select/selector.h"
 #include "core/clock.h"
 #include "core/mem.h"
 #include "membership/overlay.h"
@@ -16,7 +18,7 @@
 #define PAUSE_NS 20000
 #define HEALTH_NS (10 * GY_MILLISECOND) /* between two queries of the driver for a failure of the device */
 
-static bool over(struct gy_stream_worker *worker)
+bool gy_stream_worker_is_over(struct gy_stream_worker *worker)
 {
     return atomic_load_explicit(&worker->stop, memory_order_acquire) ||
            atomic_load_explicit(&worker->failed, memory_order_acquire);
@@ -29,7 +31,10 @@ void gy_stream_worker_end(struct gy_stream_worker *worker, gyre_status status, c
     if (worker->error.status == GYRE_SUCCESS) {
         worker->error.status = status;
         worker->error.rank = -1;
-        snprintf(worker->error.text, sizeof(worker->error.text), "%s", text);
+        if (*worker->running)
+            snprintf(worker->error.text, sizeof(worker->error.text), "%s on a stream: %.800s", worker->running, text);
+        else
+            snprintf(worker->error.text, sizeof(worker->error.text), "%s", text);
     }
     pthread_mutex_unlock(&worker->lock);
     atomic_store_explicit(&worker->failed, true, memory_order_release);
@@ -72,7 +77,7 @@ gyre_status gy_stream_worker_status(struct gy_stream_worker *worker, struct gy_e
 static void end_job(struct gy_stream_worker *worker, struct gy_stream_job *job)
 {
     struct gy_staging_block *block = job->call.block;
-    if (over(worker))
+    if (gy_stream_worker_is_over(worker))
         gy_staging_release(block);
     else
         atomic_store_explicit(&block->words->done, block->use, memory_order_release);
@@ -109,7 +114,8 @@ static void wait_ready(struct gy_stream_worker *worker, const struct gy_stream_j
 {
     const struct gy_staging_block *block = job->call.block;
     int64_t checked = gy_now();
-    for (unsigned rounds = 0; !gy_staging_reached(block, &block->words->ready) && !over(worker); rounds++) {
+    for (unsigned rounds = 0; !gy_staging_reached(block, &block->words->ready) && !gy_stream_worker_is_over(worker);
+         rounds++) {
         if (gy_stream_worker_progress(worker))
             rounds = 0;
         if (rounds > SPINS)
@@ -153,18 +159,18 @@ static void report(struct gyre_comm *traffic, const struct gy_stream_job *job, g
     struct gy_context *ctx = traffic->ctx;
     char text[400];
     snprintf(text, sizeof(text), "rank %d cannot make its call of %s on a stream: %.300s", ctx->world->rank,
-             gy_collective_name(job->call.staged.collective), traffic->error.text);
+             gy_collective_name(job->call.user.call.collective), traffic->error.text);
     gy_overlay_report(ctx->overlay, status, ctx->world->rank, text);
 }
 
-static gyre_status start(struct gyre_comm *traffic, struct gy_stream_job *job)
+static gyre_status start(struct gyre_comm *traffic, struct gy_stream_job *job, const struct gy_call *call)
 {
     job->request = NULL;
     if (traffic->ctx->closed)
         return traffic->ctx->error.status;
     if (traffic->ended.status != GYRE_SUCCESS)
         return traffic->ended.status;
-    gyre_status status = gy_request_start(traffic, &job->call.staged, &job->request);
+    gyre_status status = gy_request_start(traffic, call, &job->request);
     if (status != GYRE_SUCCESS && !traffic->ctx->closed)
         report(traffic, job, status);
     return status;
@@ -182,22 +188,85 @@ static void collect(struct gy_stream_worker *worker, struct gy_stream_job *job)
         gy_stream_worker_end(worker, status, message(worker->traffic));
 }
 
+/* Starts the requests of jobs without a function of their own. */
+static void start_requests(struct gy_stream_worker *worker, struct gy_stream_job *jobs)
+{
+    struct gyre_comm *traffic = worker->traffic;
+    gy_progress_enter(traffic->ctx);
+    for (struct gy_stream_job *job = jobs; job && !gy_stream_worker_is_over(worker); job = job->next) {
+        gyre_status status = job->run ? GYRE_SUCCESS : start(traffic, job, &job->call.staged);
+        if (status != GYRE_SUCCESS)
+            gy_stream_worker_end(worker, status, message(traffic));
+    }
+    gy_progress_leave(traffic->ctx);
+}
+
+static void set_running(struct gy_stream_worker *worker, const char *what)
+{
+    pthread_mutex_lock(&worker->lock);
+    snprintf(worker->running, sizeof(worker->running), "%s", what);
+    pthread_mutex_unlock(&worker->lock);
+}
+
+static void run_job(struct gy_stream_worker *worker, struct gy_stream_job *job)
+{
+    char what[sizeof(worker->running)];
+    gy_shape_print(&job->arrival.shape, what, sizeof(what));
+    set_running(worker, what);
+    job->run(worker, job);
+    set_running(worker, "");
+}
+
 static void run_batch(struct gy_stream_worker *worker, struct gy_stream_job *jobs)
 {
     struct gyre_comm *traffic = worker->traffic;
     struct batch batch = {worker, jobs};
     for (struct gy_stream_job *job = jobs; job; job = job->next)
         wait_ready(worker, job);
+    start_requests(worker, jobs);
+    for (struct gy_stream_job *job = jobs; job && !gy_stream_worker_is_over(worker); job = job->next)
+        if (job->run)
+            run_job(worker, job);
     gy_progress_enter(traffic->ctx);
-    for (struct gy_stream_job *job = jobs; job && !over(worker); job = job->next) {
-        gyre_status status = start(traffic, job);
-        if (status != GYRE_SUCCESS)
-            gy_stream_worker_end(worker, status, message(traffic));
-    }
     gy_wait_until(traffic->ctx, is_over, &batch);
     for (struct gy_stream_job *job = jobs; job; job = job->next)
         collect(worker, job);
     gy_progress_leave(traffic->ctx);
+}
+
+/* Requests of other jobs of the batch may be incomplete. */
+static bool request_is_over(const void *what)
+{
+    const struct batch *batch = what;
+    return atomic_load_explicit(&batch->worker->stop, memory_order_acquire) || batch->jobs->request->complete;
+}
+
+static gyre_status await_request(struct gy_stream_worker *worker, struct gy_stream_job *job)
+{
+    struct batch batch = {worker, job};
+    gy_wait_until(worker->traffic->ctx, request_is_over, &batch);
+    if (!job->request->complete)
+        return GYRE_ABORTED;
+    const gyre_status status = job->request->status;
+    gy_request_recycle(job->request);
+    job->request = NULL;
+    return status;
+}
+
+gyre_status gy_stream_worker_call(struct gy_stream_worker *worker, struct gy_stream_job *job,
+                                  const struct gy_call *call)
+{
+    struct gyre_comm *traffic = worker->traffic;
+    struct gy_call own = *call;
+    own.unforced = gy_select_forces(traffic, call->collective); /* as gy_run_own does */
+    gy_progress_enter(traffic->ctx);
+    gyre_status status = start(traffic, job, &own);
+    if (status == GYRE_SUCCESS)
+        status = await_request(worker, job);
+    if (status != GYRE_SUCCESS && !atomic_load(&worker->stop))
+        gy_stream_worker_end(worker, status, message(traffic));
+    gy_progress_leave(traffic->ctx);
+    return status;
 }
 
 /* Waits for the next batch and removes it from the queue. Returns NULL if the worker is to end. */
@@ -224,7 +293,7 @@ static void *run(void *argument)
 {
     struct gy_stream_worker *worker = argument;
     for (struct gy_stream_job *batch; (batch = take_batch(worker));) {
-        if (!over(worker))
+        if (!gy_stream_worker_is_over(worker))
             run_batch(worker, batch);
         if (atomic_load(&worker->stop))
             worker->left = batch;

@@ -18,6 +18,7 @@ struct gy_stream_worker {
     struct gy_stream_job *left;          /* the batch in progress when the worker was stopped */
     _Atomic bool stop;
     _Atomic bool failed;
+    char running[160];     /* the call that a job's own function makes; under the lock */
     struct gy_error error; /* the first failure; guarded by `lock` */
 };
 
@@ -31,6 +32,13 @@ void gy_stream_worker_push(struct gy_stream_worker *worker, struct gy_stream_job
 void gy_stream_worker_fail(struct gy_stream_worker *worker, gy_cu_result result, const char *what);
 /* Stores a failure that has already been reported. */
 void gy_stream_worker_end(struct gy_stream_worker *worker, gyre_status status, const char *text);
+/* Returns true if the worker has failed or is to end. */
+bool gy_stream_worker_is_over(struct gy_stream_worker *worker);
+/* Makes an internal call on the worker's communicator for a job that it runs (job->run), and waits for the end. Returns
+ * the status; a failure ends the worker. GYRE_ABORTED: the worker was stopped, and the communicator ends the request.
+ * The operands are valid until the communicator is closed. For the worker's thread, without the progress lock. */
+gyre_status gy_stream_worker_call(struct gy_stream_worker *worker, struct gy_stream_job *job,
+                                  const struct gy_call *call);
 /* Progresses the world, so that requests of this rank and of other ranks continue while this thread waits. Stores a
  * failure of the world. Returns true if there was progress. The caller does not hold the progress lock. */
 bool gy_stream_worker_progress(struct gy_stream_worker *worker);
