@@ -168,25 +168,31 @@ static gyre_status choose_way(struct gyre_comm *comm, struct gy_attachment *atta
     return status;
 }
 
+/* The caller holds the progress lock. all: memory for the facts of all ranks; NULL: there is none. */
+static gyre_status join_inside(struct gyre_comm *comm, struct gy_attachment *attachment,
+                               const struct gy_device_fact *mine, struct gy_device_fact *all)
+{
+    comm->error.status = GYRE_SUCCESS;
+    if (comm->ctx->closed)
+        return comm->ctx->error.status;
+    if (!all) {
+        const gyre_status shortage = gy_error_set(&comm->error, GYRE_NO_MEMORY, -1,
+                                                  "out of memory for the devices of %d ranks", comm->size);
+        gy_report_shortage(comm, shortage);
+        return shortage;
+    }
+    gyre_status status = compare(comm, mine, all);
+    if (status == GYRE_SUCCESS)
+        status = choose_way(comm, attachment, all);
+    return status == GYRE_SUCCESS ? gy_comm_divide(comm, 0, 0, 0, &attachment->traffic) : status;
+}
+
 /* The ranks exchange their facts. If each can use its device, they duplicate the communicator. */
 static gyre_status join(struct gyre_comm *comm, struct gy_attachment *attachment, const struct gy_device_fact *mine)
 {
     struct gy_device_fact *all = gy_alloc((size_t)comm->size * sizeof(*all));
     gy_progress_enter(comm->ctx);
-    comm->error.status = GYRE_SUCCESS;
-    gyre_status status = comm->ctx->closed ? comm->ctx->error.status : GYRE_SUCCESS;
-    if (status == GYRE_SUCCESS && !all) {
-        status = gy_error_set(&comm->error, GYRE_NO_MEMORY, -1, "out of memory for the devices of %d ranks",
-                              comm->size);
-        gy_report_shortage(comm, status);
-    }
-    if (status == GYRE_SUCCESS)
-        status = compare(comm, mine, all);
-    if (status == GYRE_SUCCESS) {
-        status = choose_way(comm, attachment, all);
-        if (status == GYRE_SUCCESS)
-            status = gy_comm_divide(comm, 0, 0, 0, &attachment->traffic);
-    }
+    const gyre_status status = join_inside(comm, attachment, mine, all);
     gy_progress_leave(comm->ctx);
     gy_free(all);
     return status;

@@ -18,8 +18,8 @@ static bool open_arrays(struct gy_mapper *mapper)
     mapper->facts = gy_alloc_zero(ranks + 1, mapper->fact_bytes);
     mapper->call = gy_alloc_zero(ranks, sizeof(*mapper->call));
     mapper->arrival = gy_alloc_zero(ranks, sizeof(*mapper->arrival));
-    mapper->of = gy_alloc_zero(ranks, sizeof(*mapper->of));
-    mapper->mapping = gy_alloc_zero(2 * ranks, sizeof(*mapper->mapping));
+    mapper->of = gy_alloc_zero(ranks, sizeof(struct gy_arrival *));
+    mapper->mapping = gy_alloc_zero(2 * ranks, sizeof(struct gy_share_mapping *));
     return mapper->facts && mapper->part_of && mapper->call && mapper->arrival && mapper->of && mapper->mapping &&
            gy_fused_plan_open(&mapper->plan, mapper->size);
 }
