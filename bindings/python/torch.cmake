@@ -41,6 +41,8 @@ foreach(ranks 2 4)
 endforeach()
 gyre_torch_test(worlds 300 ${torch_python} -m unittest tests.test_torch_worlds)
 gyre_torch_test(elastic 600 ${torch_python} -m unittest tests.test_torch_elastic)
+gyre_torch_test(cnn 120 ${torch_python} ${PROJECT_SOURCE_DIR}/tests/nn/cnn_torch_test.py $<TARGET_FILE:gyre-run> $<TARGET_FILE:gyre-train>
+  ${PROJECT_SOURCE_DIR}/nn/data/digits.csv.gz)
 set_tests_properties(torch.collectives.1 torch.collectives.2 torch.collectives.4 torch.training.2 torch.training.4 torch.worlds torch.elastic
   PROPERTIES FIXTURES_REQUIRED torch_extension)
 

@@ -112,6 +112,10 @@ GYRE_NN_API void gyre_nn_layer_free(gyre_nn_layer *top);
  * Layers work on each step by itself. Exceptions are lstm and attention, which keep the number of steps. */
 GYRE_NN_API gyre_nn_layer *gyre_nn_input(size_t features);
 GYRE_NN_API gyre_nn_layer *gyre_nn_input_sequence(size_t steps, size_t features);
+/* The bottom of a chain of images: a sample has height × width pixels (at most 2^16) of `channels` values, row by row,
+ * the channels of a pixel together. The layers above see a sequence of pixels. Dense, activations, norms and dropout
+ * keep the image. conv2d and max_pool2d need one. */
+GYRE_NN_API gyre_nn_layer *gyre_nn_input_image(size_t height, size_t width, size_t channels);
 /* Applies an activation to each value of the layer below. */
 GYRE_NN_API gyre_nn_layer *gyre_nn_activate(gyre_nn_layer *below, gyre_nn_activation activation);
 /* activation(x·Wᵀ + b), with W [outputs × inputs] and b [outputs]. */
@@ -123,6 +127,24 @@ GYRE_NN_API gyre_nn_layer *gyre_nn_embedding(gyre_nn_layer *below, size_t symbol
 GYRE_NN_API gyre_nn_layer *gyre_nn_position(gyre_nn_layer *below);
 /* Each step to mean 0 and deviation 1 over its features, then a learnt gain and bias (Ba et al., 2016). */
 GYRE_NN_API gyre_nn_layer *gyre_nn_layer_norm(gyre_nn_layer *below);
+/* Convolution with `channels` outputs per place. The window has kernel × kernel pixels and moves by `stride`; `padding`
+ * pixels of zeros surround the image, fewer than `kernel`. Side of the result: (side + 2·padding − kernel)/stride + 1,
+ * rounded down. Weights are [channels × kernel·kernel·inputs], in the order row, column, input channel. They begin as
+ * He (2015). kernel and stride are at most 2^12. */
+GYRE_NN_API gyre_nn_layer *gyre_nn_conv2d(gyre_nn_layer *below, size_t channels, size_t kernel, size_t stride,
+                                          size_t padding, bool bias);
+/* The largest value of each channel in windows of kernel × kernel pixels. The gradient goes to the first of equal
+ * values, row by row. NaN counts as the largest. Windows that do not fit are left out. */
+GYRE_NN_API gyre_nn_layer *gyre_nn_max_pool2d(gyre_nn_layer *below, size_t kernel, size_t stride);
+/* Each feature to mean 0 and deviation 1 over all samples and steps of the batch, then a learnt gain and bias (Ioffe and
+ * Szegedy, 2015). In test mode it uses running statistics, of which a training step takes up a tenth. These are tensors
+ * of the model ("1.running_mean", "1.running_var"), see gyre_nn_tensor_is_statistic. The batch is that of one forward,
+ * and of all ranks where a sync is attached (gyre_nn_sync_attach). Forwards and backwards in train mode are then
+ * collective, and a rank may have no samples. Statistics do not depend on how the ranks divide the batch, bit for
+ * bit. */
+GYRE_NN_API gyre_nn_layer *gyre_nn_batch_norm(gyre_nn_layer *below);
+/* All steps of a sample as one, with the values in the same order. */
+GYRE_NN_API gyre_nn_layer *gyre_nn_flatten(gyre_nn_layer *below);
 /* In training, zeros with probability `rate` (0 to below 1), and the rest divided by 1 − rate; see
  * gyre_nn_train_mode. */
 GYRE_NN_API gyre_nn_layer *gyre_nn_dropout(gyre_nn_layer *below, double rate);
@@ -183,6 +205,22 @@ GYRE_NN_API gyre_status gyre_nn_character_lstm(size_t steps, size_t symbols, siz
 /* Makes a transformer, which predicts at each step of a text the next symbol. */
 GYRE_NN_API gyre_status gyre_nn_transformer(size_t steps, size_t symbols, size_t width, size_t heads, size_t blocks,
                                             double dropout, gyre_dtype dtype, uint64_t seed, gyre_nn_model **model_p);
+
+/* The shape of an image. All 0: it is not known. */
+struct gyre_nn_image {
+    size_t height, width, channels;
+};
+
+/* A convolutional network. Each of `nblocks` blocks is a convolution of 3 × 3 pixels to channels[i] channels, a batch
+ * norm, relu, and max pooling that halves the image. Then come dense layers of the sizes `hidden` with relu and dropout
+ * (0: none), and cross entropy. channels and hidden may be NULL where there are none.
+ * Errors: [pointer], [memory].
+ *   GYRE_INVALID_ARGUMENT  a size is 0 or too large; the image cannot be halved so often; dtype is no float32 or
+ *                          float64 */
+/* Makes a convolutional network. */
+GYRE_NN_API gyre_status gyre_nn_cnn(const struct gyre_nn_image *image, const size_t *channels, size_t nblocks,
+                                    const size_t *hidden, size_t nhidden, double dropout, size_t outputs,
+                                    gyre_dtype dtype, uint64_t seed, gyre_nn_model **model_p);
 
 /* A compound model: an LSTM for `steps` items of a session, an autoencoder for sparse features, and attention, which
  * combines both into a prediction of the next item. width: size of an item's vector, of the LSTM's state and of the
@@ -262,6 +300,15 @@ GYRE_NN_API size_t gyre_nn_tensor_count(const gyre_nn_model *model);
 /* Returns a tensor. */
 GYRE_NN_API const struct gyre_nn_tensor *gyre_nn_tensor(const gyre_nn_model *model, size_t index);
 
+/* Statistics of a batch norm are in the arenas like parameters, and travel with them. But they follow the data: an
+ * optimiser moves them by p −= 0.1·scale·g, whatever its kind, rate and weight decay. Their gradient is the sum over
+ * output rows of (p − value of the batch). A strategy that moves parameters by a rule of its own takes their mean over
+ * the ranks instead.
+ * Errors: none. A pointer that is required and NULL, or an index that there is not, changes nothing; the result is
+ * false. */
+/* Returns true if a tensor holds running statistics. */
+GYRE_NN_API bool gyre_nn_tensor_is_statistic(const gyre_nn_model *model, size_t index);
+
 /* XXH3 (64 bit) of the parameter arena: equal on every rank after every step.
  * Errors: none. A pointer that is required and NULL, or an index that there is not, changes nothing; the result is 0,
  * NULL or NaN. */
@@ -283,7 +330,7 @@ GYRE_NN_API void gyre_nn_place_grads(gyre_nn_model *model, void *memory);
  * backward *adds* the gradient of that sum to the gradients, from the last layer to the first. After each layer with
  * parameters it calls passed(user, lower): all gradients at offsets >= lower are final for this backward. It uses up
  * what forward has kept: after it, evaluate and backward are GYRE_INVALID_ARGUMENT until the next forward.
- * Errors: [pointer], [memory].
+ * Errors: [pointer], [memory], [ranks].
  *   GYRE_INVALID_ARGUMENT  too many samples; a label is missing or out of range; there was no forward (or evaluate)
  *                          before */
 typedef void (*gyre_nn_passed_func)(void *user, size_t lower);
@@ -422,15 +469,17 @@ typedef struct gyre_nn_dataset {
     uint32_t *train, *test; /* sample numbers */
     size_t ntrain, ntest;
     char **names; /* of csv with labels that are text: the name of each class, and a NULL behind them; else NULL */
+    struct gyre_nn_image image; /* where samples are images of known shape */
 } gyre_nn_dataset;
 
 /* "digits"    the 1,797 8×8 digits of the UCI optical recognition set, pixels / 16
- * "idx:DIR"   train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-… of DIR, also with .gz, pixels / 255
+ * "idx:DIR"   train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-… of DIR, also with .gz, pixels / 255. Where there
+ *             are none: images-idx3-ubyte and labels-idx1-ubyte, which are split
  * "csv:FILE"  as RFC 4180 describes it: numbers, and in the last column the label, an integer >= 0 or a text. Texts
  *             become classes in the order of their bytes. Separated by commas, semicolons or tabs: the one that is
  *             most frequent in the first line. Fields may be quoted; a header is optional; lines that begin with # are
  *             skipped; also .gz. Columns are standardised by the mean and deviation of the training samples
- * digits and csv are split 80/20 by gyre's fixed stratified split: in each class, the samples are shuffled by
+ * digits, csv and idx without t10k-… are split 80/20 by gyre's fixed stratified split: in each class, the samples are shuffled by
  * splitmix64 seeded with 0x67797265 ("gyre") + class, and the first fifth (rounded) is for testing. */
 /* "npy:FILE"  a NumPy array of two dimensions of float32, float64, uint8, int32 or int64, C order, as csv
  * "text:FILE" bytes, cut into samples of 64 (gyre_nn_text_open: of `steps`); the label of each is the byte after it.
@@ -584,6 +633,7 @@ GYRE_NN_API double gyre_nn_schedule_rate(const struct gyre_nn_schedule *schedule
  * bucket_bytes: size of a bucket; 0 for a single one. clip_norm: the largest norm of the mean gradient; 0: no clipping.
  * optimizer NULL: only begin, passed and reduce may be used. With comm NULL or of one rank nothing is communicated, and
  * all works the same.
+ * Until detach, batch norms take their statistics over the batch of all ranks.
  * Where gyre has memory that the ranks of a host share, the gradients are moved there until detach. Several ranks of a
  * host divide its cores among their BLAS threads. `comm` stays the caller's, and has no other use from begin to finish.
  * detach comes before the communicator, the optimiser and the model end.

@@ -14,6 +14,12 @@ struct gy_nn_update {
     bool nesterov, decoupled;
 };
 
+/* A square window that moves over an image of height × width pixels of `channels` values, and comes to rows × cols
+ * places. `padding` pixels of zeros surround the image; they are fewer than the side of the window. */
+struct gy_nn_window {
+    size_t height, width, channels, kernel, stride, padding, rows, cols;
+};
+
 struct gyre_nn_backend {
     const char *name;
     gyre_dtype dtype;
@@ -33,7 +39,8 @@ struct gyre_nn_backend {
     void (*pack)(bool transpose_b, size_t n, size_t k, const void *b, size_t stride_b, void *packed);
     void (*gemm_packed)(size_t m, size_t n, size_t k, const void *a, size_t stride_a, const void *packed, double beta,
                         void *c, size_t stride_c);
-    void (*add)(size_t count, const void *x, void *y);                           /* y += x */
+    void (*add)(size_t count, const void *x, void *y); /* y += x */
+    void (*scale)(size_t count, double factor, void *x);
     void (*add_bias)(size_t rows, size_t cols, const void *bias, void *y);       /* y[r][c] += bias[c] */
     void (*add_column_sums)(size_t rows, size_t cols, const void *dy, void *db); /* db[c] += Σr dy[r][c] */
     void (*relu)(size_t count, const void *x, void *y);
@@ -54,6 +61,34 @@ struct gyre_nn_backend {
                                        void *daffine);
     void (*layer_norm_backward_input)(size_t rows, size_t cols, const void *x, const void *affine, const void *stats,
                                       const void *dy, void *dx);
+
+    /* One image: columns[place] = the kernel × kernel × channels values of the window there, row by row. col2im adds
+     * them back to x. */
+    void (*im2col)(const struct gy_nn_window *window, const void *x, void *columns);
+    void (*col2im)(const struct gy_nn_window *window, const void *columns, void *x);
+    void (*transpose)(size_t rows, size_t cols, const void *x, void *y);
+    /* The largest value of each channel in each window, without padding; of equal ones the first, row by row, gets
+     * the gradient. NaN counts as larger than any number, and so the result is NaN. */
+    void (*max_pool)(const struct gy_nn_window *window, size_t samples, const void *x, void *y);
+    void (*max_pool_backward)(const struct gy_nn_window *window, size_t samples, const void *x, const void *dy,
+                              void *dx);
+
+    /* Batch norm over samples × rows × cols. Arrays of double are in host memory, and are sums in the order of rows.
+     * moments: of each sample, the means of the columns and their Σ(x − mean)².
+     * stats: mean, 1/deviation and unbiased variance of each column: of those samples by Chan's combination, in their
+     * order (batch_norm_stats), or from running means and variances (batch_norm_running).
+     * sums: of each sample, Σ dy and Σ dy·n, with n the normalised x. means: such sums of all samples by their number
+     * of rows; 0 where stats do not depend on x. track: drunning += weight·(running − batch). */
+    void (*batch_norm_moments)(size_t samples, size_t rows, size_t cols, const void *x, double *moments);
+    void (*batch_norm_stats)(size_t samples, size_t rows, size_t cols, const double *moments, void *stats);
+    void (*batch_norm_running)(size_t cols, const void *running, void *stats);
+    void (*batch_norm)(size_t rows, size_t cols, const void *x, const void *affine, const void *stats, void *y);
+    void (*batch_norm_sums)(size_t samples, size_t rows, size_t cols, const void *x, const void *stats, const void *dy,
+                            double *sums);
+    void (*batch_norm_backward_params)(size_t samples, size_t cols, const double *sums, void *daffine);
+    void (*batch_norm_track)(size_t cols, double weight, const void *running, const void *stats, void *drunning);
+    void (*batch_norm_backward_input)(size_t rows, size_t cols, const void *x, const void *affine, const void *stats,
+                                      const double *means, const void *dy, void *dx);
 
     /* symbols: numbers as elements. find: the first row that is no integer below `symbols`, `rows` if there is none. */
     size_t (*find_bad_symbol)(size_t rows, size_t symbols, const void *x);

@@ -110,6 +110,14 @@ static void NAME(add)(size_t count, const void *x, void *y)
         out[i] += in[i];
 }
 
+static void NAME(scale)(size_t count, double factor, void *x)
+{
+    REAL *out = x, by = (REAL)factor;
+    EACH
+    for (size_t i = 0; i < count; i++)
+        out[i] *= by;
+}
+
 static void NAME(add_bias)(size_t rows, size_t cols, const void *bias, void *y)
 {
     const REAL *b = bias;
@@ -274,6 +282,7 @@ static void NAME(adam)(const struct gy_nn_update *u, size_t count, void *p, cons
 #undef BLOCK
 #undef AHEAD
 
+#include "backend/cpu_images.h"
 #include "backend/cpu_modules.h"
 #include "backend/cpu_packed.h"
 
@@ -293,12 +302,26 @@ static const struct gyre_nn_backend NAME(backend) = {
     .pack = NAME(pack),
     .gemm_packed = NAME(gemm_packed),
     .add = NAME(add),
+    .scale = NAME(scale),
     .gelu = NAME(gelu),
     .gelu_backward = NAME(gelu_backward),
     .drop = NAME(drop),
     .layer_norm = NAME(layer_norm),
     .layer_norm_backward_params = NAME(layer_norm_backward_params),
     .layer_norm_backward_input = NAME(layer_norm_backward_input),
+    .im2col = NAME(im2col),
+    .col2im = NAME(col2im),
+    .transpose = NAME(transpose),
+    .max_pool = NAME(max_pool),
+    .max_pool_backward = NAME(max_pool_backward),
+    .batch_norm_moments = NAME(batch_norm_moments),
+    .batch_norm_stats = NAME(batch_norm_stats),
+    .batch_norm_running = NAME(batch_norm_running),
+    .batch_norm = NAME(batch_norm),
+    .batch_norm_sums = NAME(batch_norm_sums),
+    .batch_norm_backward_params = NAME(batch_norm_backward_params),
+    .batch_norm_track = NAME(batch_norm_track),
+    .batch_norm_backward_input = NAME(batch_norm_backward_input),
     .find_bad_symbol = NAME(find_bad_symbol),
     .embed = NAME(embed),
     .embed_backward = NAME(embed_backward),

@@ -28,6 +28,7 @@ gyre_status gy_nn_digits_open(gyre_nn_dataset **data_p)
         return status;
     for (size_t i = 0; i < data->samples * data->features; i++)
         data->x[i] /= 16;
+    data->image = (struct gyre_nn_image){.height = 8, .width = 8, .channels = 1};
     status = gy_nn_dataset_split(data, "digits");
     if (status != GYRE_SUCCESS)
         gyre_nn_dataset_free(data);

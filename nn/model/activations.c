@@ -52,7 +52,8 @@ gyre_status gy_nn_tape_reserve(const gyre_nn_model *model, struct gy_nn_tape *ta
     tape->state = calloc(n, sizeof(*tape->state));
     tape->outside = calloc(n + 1, sizeof(*tape->outside));
     tape->have = calloc(n + 1, sizeof(*tape->have));
-    bool ok = offsets && tape->y && tape->state && tape->outside && tape->have;
+    tape->gathering = calloc(1, sizeof(*tape->gathering));
+    bool ok = offsets && tape->y && tape->state && tape->outside && tape->have && tape->gathering;
     for (size_t i = first; ok && i < last; i++)
         ok = place(gy_nn_shape_size(model->modules[i].out), samples, &total, &offsets[2 * i]) &&
              place(model->modules[i].state, samples, &total, &offsets[2 * i + 1]);
@@ -79,6 +80,7 @@ void gy_nn_tape_free(const gyre_nn_model *model, struct gy_nn_tape *tape)
     free(tape->state);
     free(tape->outside);
     free(tape->have);
+    gy_nn_gathering_free(tape->gathering);
     *tape = (struct gy_nn_tape){0};
 }
 

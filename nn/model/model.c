@@ -105,6 +105,8 @@ static struct gy_nn_call call_of(const gyre_nn_model *model, const struct gy_nn_
         .grads = gy_nn_at(model, model->grads, module->offset),
         .keep = 1,
         .draw = tape->draw,
+        .gathering = tape->gathering,
+        .answers = tape->samples * model->out.time,
     };
     for (size_t k = 0; k < module->ninputs; k++)
         call.x[k] = module->from[k] <= tape->first ? tape->outside[module->from[k]] : tape->y[module->from[k] - 1];
@@ -122,18 +124,35 @@ static gyre_status settle(const gyre_nn_model *model, size_t first, size_t count
     return status;
 }
 
+/* What modules gather over all ranks. A rank without samples takes part. */
+static gyre_status gather(const struct gy_nn_call *call, gyre_status (*gathers)(const struct gy_nn_call *call))
+{
+    struct gy_nn_gathering *gathering = call->gathering;
+    gyre_status status = GYRE_SUCCESS;
+    if (!gathers || (call->samples == 0 && !gathering->comm))
+        return status;
+    if (!gathering->counted)
+        status = gy_nn_gathering_count(gathering, call->samples);
+    return status ? status : gathers(call);
+}
+
 static gyre_status run_forward(const gyre_nn_model *model, const struct gy_nn_tape *tape)
 {
     gyre_status status = GYRE_SUCCESS;
     int64_t start = gy_nn_trace_now(model->trace);
-    for (size_t i = tape->first; tape->samples > 0 && i < tape->last; i++) {
+    bool work = tape->samples > 0;
+    for (size_t i = tape->first; i < tape->last; i++) {
         struct gy_nn_call call = call_of(model, tape, i);
-        status = settle(model, call.module->offset, call.module->params, &start);
-        if (status == GYRE_SUCCESS && call.module->ops->check)
+        if (work)
+            status = settle(model, call.module->offset, call.module->params, &start);
+        if (status == GYRE_SUCCESS && work && call.module->ops->check)
             status = call.module->ops->check(&call);
+        if (status == GYRE_SUCCESS && call.draw.training)
+            status = gather(&call, call.module->ops->gather);
         if (status != GYRE_SUCCESS)
             return status;
-        call.module->ops->forward(&call);
+        if (work)
+            call.module->ops->forward(&call);
     }
     status = settle(model, 0, model->count, &start); /* modules that this range does not have */
     gy_nn_trace_add(model->trace, GY_NN_SPAN_FORWARD, 0, start);
@@ -166,6 +185,8 @@ gyre_status gy_nn_range_forward(gyre_nn_model *model, struct gy_nn_tape *tape, s
     memset(tape->have, 0, (model->nmodules + 1) * sizeof(*tape->have));
     tape->samples = samples;
     tape->draw = model->draw;
+    tape->gathering->comm = tape == &model->tape && model->draw.training ? model->comm : NULL;
+    tape->gathering->counted = false;
     status = run_forward(model, tape);
     if (status != GYRE_SUCCESS)
         return status;
@@ -263,8 +284,8 @@ static bool forget(const gyre_nn_model *model, size_t index, bool overwrites)
     return stale && overwrites;
 }
 
-static void backward_module(const gyre_nn_model *model, const struct gy_nn_tape *tape, size_t index,
-                            gyre_nn_passed_func passed, void *user)
+static gyre_status backward_module(const gyre_nn_model *model, const struct gy_nn_tape *tape, size_t index,
+                                   gyre_nn_passed_func passed, void *user)
 {
     struct gy_nn_call call = call_of(model, tape, index);
     const struct gy_nn_module *module = call.module;
@@ -274,6 +295,9 @@ static void backward_module(const gyre_nn_model *model, const struct gy_nn_tape 
     call.passed_user = user;
     call.keep = forget(model, index, work && module->ops->overwrites) ? 0 : 1;
     int64_t start = gy_nn_trace_now(model->trace);
+    gyre_status status = gather(&call, module->ops->gather_backward);
+    if (status != GYRE_SUCCESS)
+        return status;
     if (split && work)
         module->ops->backward_params(&call);
     if (split && passed) {
@@ -286,6 +310,7 @@ static void backward_module(const gyre_nn_model *model, const struct gy_nn_tape 
     gy_nn_trace_add(model->trace, GY_NN_SPAN_BACKWARD, (int32_t)index, start);
     if (!split && module->params > 0 && passed)
         passed(user, module->offset);
+    return GYRE_SUCCESS;
 }
 
 gyre_status gyre_nn_backward(gyre_nn_model *model, gyre_nn_passed_func passed, void *user)
@@ -305,8 +330,11 @@ gyre_status gy_nn_range_backward(gyre_nn_model *model, struct gy_nn_tape *tape, 
         return gy_nn_fail(GYRE_INVALID_ARGUMENT, "gyre_nn_backward comes after gyre_nn_evaluate");
     tape->evaluated = false;
     tape->spent = true;
-    for (size_t i = tape->last; i-- > tape->first;)
-        backward_module(model, tape, i, passed, user);
+    for (size_t i = tape->last; i-- > tape->first;) {
+        gyre_status status = backward_module(model, tape, i, passed, user);
+        if (status != GYRE_SUCCESS)
+            return status;
+    }
     if (dx_p)
         *dx_p = tape->first > 0 ? model->work.slots[model->slot_of[tape->first]] : NULL;
     memset(tape->have, 0, (model->nmodules + 1) * sizeof(*tape->have));
@@ -453,6 +481,27 @@ const struct gyre_nn_tensor *gyre_nn_tensor(const gyre_nn_model *model, size_t i
 {
     GY_NN_REQUIRE_OR(NULL, model);
     return index < model->ntensors ? &model->tensors[index] : NULL;
+}
+
+bool gyre_nn_tensor_is_statistic(const gyre_nn_model *model, size_t index)
+{
+    GY_NN_REQUIRE_OR(false, model);
+    return index < model->ntensors && model->starts[index].statistic;
+}
+
+bool gy_nn_next_statistic(const gyre_nn_model *model, size_t end, size_t *at, size_t *low_p, size_t *high_p)
+{
+    for (size_t i = 0; model->tracks && i < model->ntensors; i++) {
+        const struct gyre_nn_tensor *tensor = &model->tensors[i];
+        size_t low = tensor->offset, high = low + tensor->rows * tensor->cols;
+        if (!model->starts[i].statistic || high <= *at)
+            continue;
+        *low_p = low > *at ? low : *at;
+        *high_p = high < end ? high : end;
+        *at = *high_p;
+        return *low_p < *high_p;
+    }
+    return false;
 }
 
 uint64_t gyre_nn_params_hash(const gyre_nn_model *model)

@@ -22,6 +22,7 @@ struct gy_nn_tape {
     void *memory;
     void **y, **state; /* of each module, inside memory */
     struct gy_nn_draw draw;
+    struct gy_nn_gathering *gathering;
     bool ready;     /* forward has succeeded */
     bool evaluated; /* the top's slot holds the cost's gradient */
     bool spent;     /* backward has used up what forward kept: another needs another forward */
@@ -47,6 +48,7 @@ struct gyre_nn_model {
     size_t ntensors;
     struct gy_nn_shape in, out;
     size_t count; /* parameters */
+    bool tracks;  /* some of them are statistics, see gy_nn_layout_statistic */
     void *params, *grads, *own_grads;
     bool *stale;     /* of each module: its next backward writes its gradients instead of adding to them */
     size_t *slot_of; /* of each value; of value 0, nslots */
@@ -57,6 +59,8 @@ struct gyre_nn_model {
     struct gy_nn_draw draw;
     char alphabet[2 * 256 + 1]; /* of text: the byte of each class, in hexadecimal; empty: there is none */
     gyre_nn_trace *trace;
+    gyre_comm *comm; /* of the ranks that train in step, as long as `syncs` are attached; NULL: this one alone */
+    size_t syncs;
     /* Set while parameters still have to move (sync.c): moves [first, first + count) before they are used. */
     gyre_status (*settle)(void *user, size_t first, size_t count);
     void *settle_user;
@@ -96,6 +100,9 @@ gyre_status gy_nn_tape_reserve(const gyre_nn_model *model, struct gy_nn_tape *ta
 void gy_nn_tape_free(const gyre_nn_model *model, struct gy_nn_tape *tape);
 gyre_status gy_nn_work_reserve(const gyre_nn_model *model, struct gy_nn_work *work, size_t samples);
 void gy_nn_work_free(const gyre_nn_model *model, struct gy_nn_work *work);
+
+/* The next range of statistics in [*at, end): [*low_p, *high_p), from which *at goes on. False: there is none. */
+bool gy_nn_next_statistic(const gyre_nn_model *model, size_t end, size_t *at, size_t *low_p, size_t *high_p);
 
 static inline void *gy_nn_at(const gyre_nn_model *model, void *arena, size_t offset)
 {

@@ -32,6 +32,8 @@ static gyre_status plan_module(gyre_nn_model *model, size_t index, size_t *numbe
     model->ntensors = layout.ntensors;
     model->count = layout.count;
     *number += module->params > 0;
+    for (size_t i = 0; i < model->ntensors; i++)
+        model->tracks = model->tracks || model->starts[i].statistic;
     if (module->scratch > model->scratch_size)
         model->scratch_size = module->scratch;
     if (module->packed > model->packed_size)

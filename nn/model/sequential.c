@@ -16,6 +16,7 @@ struct gyre_nn_layer {
 
 #define LARGEST_LAYER ((size_t)1 << 24) /* keeps products of two sizes far from overflow */
 #define LARGEST_TIME ((size_t)1 << 16)
+#define LARGEST_SIDE ((size_t)1 << 12) /* of a window */
 
 void gyre_nn_layer_free(gyre_nn_layer *top)
 {
@@ -76,7 +77,16 @@ gyre_nn_layer *gyre_nn_input_sequence(size_t steps, size_t features)
     reason = GYRE_SUCCESS;
     if (!allowed("steps", steps, LARGEST_TIME) || !allowed("outputs", features, LARGEST_LAYER))
         return refuse(NULL);
-    return push(NULL, (gyre_nn_layer){.in = {steps, features}});
+    return push(NULL, (gyre_nn_layer){.in = {.time = steps, .features = features}});
+}
+
+gyre_nn_layer *gyre_nn_input_image(size_t height, size_t width, size_t channels)
+{
+    reason = GYRE_SUCCESS;
+    if (!allowed("rows", height, LARGEST_TIME) || !allowed("columns", width, LARGEST_TIME) ||
+        !allowed("pixels", height * width, LARGEST_TIME) || !allowed("channels", channels, LARGEST_LAYER))
+        return refuse(NULL);
+    return push(NULL, (gyre_nn_layer){.in = {.time = height * width, .features = channels, .height = height}});
 }
 
 gyre_nn_layer *gyre_nn_input(size_t features)
@@ -143,6 +153,41 @@ gyre_nn_layer *gyre_nn_attention(gyre_nn_layer *below, size_t heads, bool causal
     return stack(below, &gy_nn_attention, (struct gy_nn_config){.heads = heads, .causal = causal});
 }
 
+gyre_nn_layer *gyre_nn_conv2d(gyre_nn_layer *below, size_t channels, size_t kernel, size_t stride, size_t padding,
+                              bool bias)
+{
+    if (below &&
+        (!allowed("channels", channels, LARGEST_LAYER) || !allowed("pixels of a window", kernel, LARGEST_SIDE) ||
+         !allowed("pixels of a step", stride, LARGEST_SIDE)))
+        return refuse(below);
+    if (below && padding >= kernel) {
+        gy_nn_fail(GYRE_INVALID_ARGUMENT, "a padding of %zu around windows of %zu pixels; it is less than the window",
+                   padding, kernel);
+        return refuse(below);
+    }
+    struct gy_nn_config config = {
+        .outputs = channels, .kernel = kernel, .stride = stride, .padding = padding, .bias = bias};
+    return stack(below, &gy_nn_conv2d, config);
+}
+
+gyre_nn_layer *gyre_nn_max_pool2d(gyre_nn_layer *below, size_t kernel, size_t stride)
+{
+    if (below &&
+        (!allowed("pixels of a window", kernel, LARGEST_SIDE) || !allowed("pixels of a step", stride, LARGEST_SIDE)))
+        return refuse(below);
+    return stack(below, &gy_nn_max_pool2d, (struct gy_nn_config){.kernel = kernel, .stride = stride});
+}
+
+gyre_nn_layer *gyre_nn_batch_norm(gyre_nn_layer *below)
+{
+    return stack(below, &gy_nn_batch_norm, (struct gy_nn_config){0});
+}
+
+gyre_nn_layer *gyre_nn_flatten(gyre_nn_layer *below)
+{
+    return stack(below, &gy_nn_flatten, (struct gy_nn_config){0});
+}
+
 static bool in_chain(const gyre_nn_layer *below, const gyre_nn_layer *layer)
 {
     while (below && below != layer)
@@ -187,7 +232,7 @@ gyre_nn_layer *gyre_nn_slice(gyre_nn_layer *below, const gyre_nn_layer *from, si
     if (below && !in_chain(below, from))
         return refuse(below);
     size_t number = below ? from->number : 0;
-    struct gy_nn_config config = {.first = first, .shape = {steps, features}};
+    struct gy_nn_config config = {.first = first, .shape = {.time = steps, .features = features}};
     gyre_nn_layer *top = stack(below, &gy_nn_slice, config);
     if (top)
         top->module.from[0] = number;

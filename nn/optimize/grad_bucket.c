@@ -43,6 +43,7 @@ struct gyre_nn_sync {
     size_t *order;               /* in which buckets leave */
     size_t started, seen, swept; /* places of the order: have left; have arrived, without a gap; have moved, likewise */
     bool ahead;
+    bool joined;        /* counted in the model's syncs */
     size_t waiting;     /* buckets that are still to move after a finish that has not waited */
     double rate, scale; /* for these */
     gyre_status status; /* first failure since begin: the backward callback cannot return one */
@@ -128,6 +129,11 @@ gyre_status gyre_nn_sync_attach(gyre_nn_model *model, gyre_nn_optimizer *optimiz
         if (status == GYRE_SUCCESS &&
             gyre_mem_alloc(comm, model->count * model->backend->element, &sync->grads) == GYRE_SUCCESS)
             gyre_nn_place_grads(model, sync->grads);
+    }
+    if (status == GYRE_SUCCESS && sync->comm) {
+        sync->joined = true;
+        model->comm = sync->comm;
+        model->syncs++;
     }
     if (status != GYRE_SUCCESS) {
         gyre_nn_sync_detach(sync);
@@ -233,12 +239,30 @@ gyre_status gyre_nn_sync_reduce(gyre_nn_sync *sync)
     return sync->status;
 }
 
-/* The norm of the mean gradient; every rank has the same bits, so every rank clips alike. */
+/* Σ g² of all parameters; not of statistics, which are no gradients of the cost. */
+static double sum_squares(const gyre_nn_model *model)
+{
+    size_t from = 0, at = 0, low, high;
+    double sum = 0;
+    while (gy_nn_next_statistic(model, model->count, &at, &low, &high)) {
+        sum += model->backend->sum_squares(low - from, gy_nn_at(model, model->grads, from));
+        from = high;
+    }
+    return sum + model->backend->sum_squares(model->count - from, gy_nn_at(model, model->grads, from));
+}
+
+/* The norm of the mean gradient; every rank has the same bits, so every rank clips alike. The gradients of statistics
+ * grow by what the factor takes away. */
 static double clipped(const gyre_nn_sync *sync, double scale, double clip_norm)
 {
     const gyre_nn_model *model = sync->model;
-    double norm = sqrt(model->backend->sum_squares(model->count, model->grads)) * scale;
-    return norm > clip_norm ? scale * (clip_norm / norm) : scale;
+    double norm = sqrt(sum_squares(model)) * scale;
+    size_t at = 0, low, high;
+    if (!(norm > clip_norm))
+        return scale;
+    while (gy_nn_next_statistic(model, model->count, &at, &low, &high))
+        model->backend->scale(high - low, norm / clip_norm, gy_nn_at(model, model->grads, low));
+    return scale * (clip_norm / norm);
 }
 
 /* The parameters of a bucket that has arrived. */
@@ -346,6 +370,8 @@ void gyre_nn_sync_detach(gyre_nn_sync *sync)
     for (size_t i = 0; i < sync->nbuckets && sync->buckets; i++)
         gyre_wait(
             &sync->buckets[i].request); /* complete already, in success or failure, unless a step was left half-way */
+    if (sync->joined && --sync->model->syncs == 0)
+        sync->model->comm = NULL;
     if (sync->grads) {
         gyre_nn_place_grads(sync->model, NULL);
         gyre_mem_free(sync->comm, sync->grads);

@@ -102,6 +102,37 @@ void gyre_nn_optimizer_begin(gyre_nn_optimizer *optimizer)
     optimizer->steps++;
 }
 
+#define TRACKING 0.1 /* share of a batch in the statistics that run along */
+
+static void move(const gyre_nn_optimizer *optimizer, const struct gy_nn_update *update, size_t first, size_t count)
+{
+    const gyre_nn_model *model = optimizer->model;
+    void *params = gy_nn_at(model, model->params, first);
+    const void *grads = gy_nn_at(model, model->grads, first);
+    void *slots[2];
+    for (int i = 0; i < 2; i++)
+        slots[i] = optimizer->slots[i] ? gy_nn_at(model, optimizer->slots[i], first - optimizer->first) : NULL;
+    if (slot_count(optimizer->config.kind) == 2)
+        model->backend->adam(update, count, params, grads, slots[0], slots[1]);
+    else
+        model->backend->sgd(update, count, params, grads, slots[0]);
+}
+
+/* Statistics move by their own rule, and the parameters between them by the optimiser's. */
+static void move_all(const gyre_nn_optimizer *optimizer, const struct gy_nn_update *update, size_t first, size_t count)
+{
+    const gyre_nn_model *model = optimizer->model;
+    const struct gy_nn_update tracking = {.rate = TRACKING, .scale = update->scale};
+    size_t from = first, at = first, low, high;
+    while (gy_nn_next_statistic(model, first + count, &at, &low, &high)) {
+        move(optimizer, update, from, low - from);
+        model->backend->sgd(&tracking, high - low, gy_nn_at(model, model->params, low),
+                            gy_nn_at(model, model->grads, low), NULL);
+        from = high;
+    }
+    move(optimizer, update, from, first + count - from);
+}
+
 void gyre_nn_optimizer_update(gyre_nn_optimizer *optimizer, size_t first, size_t count, double rate, double scale)
 {
     GY_NN_REQUIRE_VOID(optimizer);
@@ -117,7 +148,6 @@ void gyre_nn_optimizer_update(gyre_nn_optimizer *optimizer, size_t first, size_t
                          first, count, optimizer->count, optimizer->first);
         return;
     }
-    const gyre_nn_model *model = optimizer->model;
     const struct gyre_nn_optimizer_config *config = &optimizer->config;
     double steps = (double)optimizer->steps;
     struct gy_nn_update update = {
@@ -133,15 +163,7 @@ void gyre_nn_optimizer_update(gyre_nn_optimizer *optimizer, size_t first, size_t
         .nesterov = config->kind == GYRE_NN_NESTEROV,
         .decoupled = config->kind == GYRE_NN_ADAMW,
     };
-    void *params = gy_nn_at(model, model->params, first);
-    const void *grads = gy_nn_at(model, model->grads, first);
-    void *slots[2];
-    for (int i = 0; i < 2; i++)
-        slots[i] = optimizer->slots[i] ? gy_nn_at(model, optimizer->slots[i], first - optimizer->first) : NULL;
-    if (slot_count(config->kind) == 2)
-        model->backend->adam(&update, count, params, grads, slots[0], slots[1]);
-    else
-        model->backend->sgd(&update, count, params, grads, slots[0]);
+    move_all(optimizer, &update, first, count);
 }
 
 void *gyre_nn_optimizer_state(const gyre_nn_optimizer *optimizer, int slot)

@@ -92,8 +92,8 @@ static uint64_t hash_name(const char *name, uint64_t before)
 /* Field by field: the padding of the struct has undefined bytes. */
 static uint64_t hash_settings(const struct gy_nn_config *c, uint64_t before)
 {
-    const uint64_t all[] = {c->outputs, c->symbols, c->heads,      bits(c->rate),    c->causal,
-                            c->relu,    c->first,   c->shape.time, c->shape.features};
+    const uint64_t all[] = {c->outputs,    c->symbols,        c->heads,  bits(c->rate), c->causal,  c->relu, c->first,
+                            c->shape.time, c->shape.features, c->kernel, c->stride,     c->padding, c->bias};
     return XXH3_64bits_withSeed(all, sizeof(all), before);
 }
 
@@ -107,7 +107,7 @@ static uint64_t hash_inputs(const struct gy_nn_module *module, uint64_t before)
 
 static void put_model(const gyre_nn_model *model, uint64_t words[MODEL_FIELDS])
 {
-    const uint64_t shape[] = {model->in.time, model->in.features};
+    const uint64_t shape[] = {model->in.time, model->in.features, model->in.height};
     uint64_t kinds = 0, settings = 0, inputs = 0;
     for (size_t i = 0; i < model->nmodules; i++) {
         kinds = hash_name(model->modules[i].ops->name, kinds);

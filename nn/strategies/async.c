@@ -140,7 +140,7 @@ static void step_alone(struct async *async, const struct gyre_nn_step *step)
     if (step->rows == 0)
         return;
     double scale = (double)async->run.ranks / (double)step->global_rows;
-    scale = gy_vector_clip(async->count, async->grads, scale, async->run.clip_norm);
+    scale = gy_vector_clip(async->run.model, async->grads, scale, async->run.clip_norm);
     gyre_nn_optimizer_begin(async->run.optimizer);
     gyre_nn_optimizer_update(async->run.optimizer, 0, async->count, step->rate, scale);
 }

@@ -59,9 +59,20 @@ static gyre_status check_settings(const struct gyre_nn_run *run)
     return GYRE_SUCCESS;
 }
 
+/* Statistics would share scales, or the few elements that are sent, with gradients of another size. */
+static gyre_status check_model(const gyre_nn_model *model)
+{
+    for (size_t i = 0; i < gyre_nn_tensor_count(model); i++)
+        if (gyre_nn_tensor_is_statistic(model, i))
+            return gyre_nn_fail(GYRE_INVALID_ARGUMENT, NULL,
+                                "strategy compressed: a batch norm's running statistics travel with the gradients and "
+                                "cannot be compressed with them; use another strategy");
+    return GYRE_SUCCESS;
+}
+
 static gyre_status open(const struct gyre_nn_run *run, void **self_p)
 {
-    if (check_settings(run) != GYRE_SUCCESS)
+    if (check_settings(run) != GYRE_SUCCESS || check_model(run->model) != GYRE_SUCCESS)
         return GYRE_INVALID_ARGUMENT;
     struct gy_nn_compress *self = calloc(1, sizeof(*self));
     if (!self)
@@ -89,7 +100,7 @@ static gyre_status update(void *user, const struct gyre_nn_step *step)
     gyre_status status = self->codec->exchange(self);
     if (status != GYRE_SUCCESS)
         return gyre_nn_fail(status, self->run.comm, "exchanging compressed gradients");
-    double scale = gy_vector_clip(self->count, self->grads, 1, self->run.clip_norm);
+    double scale = gy_vector_clip(self->run.model, self->grads, 1, self->run.clip_norm);
     gyre_nn_optimizer_begin(self->run.optimizer);
     gyre_nn_optimizer_update(self->run.optimizer, 0, self->count, step->rate, scale);
     return GYRE_SUCCESS;

@@ -165,7 +165,7 @@ static gyre_status update(void *self, const struct gyre_nn_step *step)
     gyre_status status = tree->split ? exchange(tree) : gather(tree);
     if (status != GYRE_SUCCESS)
         return gyre_nn_fail(status, tree->run.comm, "adding up the gradients of virtual shards");
-    double scale = gy_vector_clip(tree->count, tree->grads, 1 / (double)step->global_rows, tree->run.clip_norm);
+    double scale = gy_vector_clip(tree->run.model, tree->grads, 1 / (double)step->global_rows, tree->run.clip_norm);
     gyre_nn_optimizer_begin(tree->run.optimizer);
     gyre_nn_optimizer_update(tree->run.optimizer, 0, tree->count, step->rate, scale);
     return GYRE_SUCCESS;

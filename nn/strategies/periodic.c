@@ -110,7 +110,7 @@ static void step_alone(struct gy_nn_periodic *self, const struct gyre_nn_step *s
         return;
     if (self->outer->pull)
         self->outer->pull(self, step->rows);
-    double scale = gy_vector_clip(self->count, self->grads, 1 / (double)step->rows, self->run.clip_norm);
+    double scale = gy_vector_clip(self->run.model, self->grads, 1 / (double)step->rows, self->run.clip_norm);
     gyre_nn_optimizer_begin(self->run.optimizer);
     gyre_nn_optimizer_update(self->run.optimizer, 0, self->count, step->rate, scale);
 }
@@ -171,6 +171,33 @@ static gyre_status begin_exchange(struct gy_nn_periodic *self, const struct gyre
     return GYRE_SUCCESS;
 }
 
+/* The mean of running statistics is their outer step, whatever the method: a momentum could make a variance negative. */
+static void average(struct gy_nn_periodic *self, size_t first, size_t count)
+{
+    gy_nn_periodic_restart(self, first, count, self->mean);
+    for (int i = 0; i < GY_NN_OUTER_ARRAYS && self->outer->arrays[i].name; i++)
+        if (self->outer->arrays[i].params)
+            gy_vector_copy(first, count, self->mean, self->arrays[i]);
+}
+
+static void combine(struct gy_nn_periodic *self, size_t first, size_t count)
+{
+    size_t end = first + count;
+    for (size_t i = 0; i < gyre_nn_tensor_count(self->run.model); i++) {
+        const struct gyre_nn_tensor *tensor = gyre_nn_tensor(self->run.model, i);
+        size_t low = tensor->offset > first ? tensor->offset : first, high = tensor->offset + tensor->cols;
+        high = high < end ? high : end;
+        if (low >= high || !gyre_nn_tensor_is_statistic(self->run.model, i))
+            continue;
+        if (low > first)
+            self->outer->combine(self, first, low - first);
+        average(self, low, high - low);
+        first = high;
+    }
+    if (first < end)
+        self->outer->combine(self, first, end - first);
+}
+
 static gyre_status end_exchange(struct gy_nn_periodic *self)
 {
     for (size_t i = 0; i < self->nexchanges; i++) {
@@ -178,7 +205,7 @@ static gyre_status end_exchange(struct gy_nn_periodic *self)
         gyre_status status = gyre_wait(&part->request);
         if (status != GYRE_SUCCESS)
             return gyre_nn_fail(status, self->run.comm, "averaging the parameters");
-        self->outer->combine(self, part->first, part->count);
+        combine(self, part->first, part->count);
     }
     self->counts[GY_NN_DUE] = -1;
     if (!self->adaptive)
@@ -281,6 +308,23 @@ static gyre_status mean_of_now(struct gy_nn_periodic *self, struct gy_vector out
     return status ? gyre_nn_fail(status, self->run.comm, "averaging the parameters") : status;
 }
 
+/* Running statistics stay their mean. */
+static gyre_status make_first_model(struct gy_nn_periodic *self, struct gy_vector out)
+{
+    struct gy_vector mean = make(self);
+    if (!mean.data)
+        return gyre_nn_fail(GYRE_NO_MEMORY, NULL, "no memory for a consensus");
+    gy_vector_copy(0, self->count, out, mean);
+    self->outer->first_model(self, out);
+    for (size_t i = 0; i < gyre_nn_tensor_count(self->run.model); i++) {
+        const struct gyre_nn_tensor *tensor = gyre_nn_tensor(self->run.model, i);
+        if (gyre_nn_tensor_is_statistic(self->run.model, i))
+            gy_vector_copy(tensor->offset, tensor->cols, mean, out);
+    }
+    free(mean.data);
+    return GYRE_SUCCESS;
+}
+
 /* The decision is made by counters that all ranks have alike. A method with a model of its own between outer steps
  * has no valid one before the first outer step. With every=0, or fewer steps than `every`, the exchange at the end
  * is made here. */
@@ -300,6 +344,6 @@ gyre_status gy_nn_periodic_consensus(void *user, void *params)
     }
     gyre_status status = mean_of_now(self, out);
     if (status == GYRE_SUCCESS && self->outer->first_model)
-        self->outer->first_model(self, out);
+        status = make_first_model(self, out);
     return status;
 }

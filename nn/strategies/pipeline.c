@@ -174,14 +174,12 @@ static gyre_status clip(struct gy_pipeline *p, double *scale_p)
         return status;
     if (p->stage > 0)
         status = gyre_recv(p->pipe, &sum, 1, GYRE_FLOAT64, (int)p->stage - 1);
-    for (size_t i = p->first; i < p->first + p->count; i++)
-        sum += gy_vector_get(grads, i) * gy_vector_get(grads, i);
+    sum = gy_vector_add_squares(p->run.model, grads, p->first, p->count, sum);
     if (!gy_pipeline_is_last(p) && status == GYRE_SUCCESS)
         status = gyre_send(p->pipe, &sum, 1, GYRE_FLOAT64, (int)p->stage + 1);
     if (p->pipe && status == GYRE_SUCCESS)
         status = gyre_broadcast(p->pipe, &sum, &sum, 1, GYRE_FLOAT64, (int)p->stages - 1);
-    double norm = sqrt(sum) * *scale_p;
-    *scale_p = norm > p->run.clip_norm ? *scale_p * (p->run.clip_norm / norm) : *scale_p;
+    *scale_p = gy_vector_clip_part(p->run.model, grads, p->first, p->count, *scale_p, sum, p->run.clip_norm);
     return status;
 }
 

@@ -133,7 +133,7 @@ static gyre_status apply(struct stale *stale, size_t slot, double rate)
     gyre_status status = land(&stale->slots[slot]);
     if (status != GYRE_SUCCESS)
         return status;
-    double scale = gy_vector_clip(stale->count, stale->slots[slot].grads, 1 / stale->rows[slot], run->clip_norm);
+    double scale = gy_vector_clip(run->model, stale->slots[slot].grads, 1 / stale->rows[slot], run->clip_norm);
     gyre_nn_optimizer_begin(run->optimizer);
     gyre_nn_optimizer_update(run->optimizer, 0, stale->count, rate, scale);
     return GYRE_SUCCESS;

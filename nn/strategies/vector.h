@@ -34,7 +34,13 @@ void gy_vector_add(size_t first, size_t count, double a, struct gy_vector x, str
 void gy_vector_blend(size_t first, size_t count, double a, struct gy_vector x, double b, struct gy_vector y);
 void gy_vector_copy(size_t first, size_t count, struct gy_vector x, struct gy_vector y);
 /* Returns the factor that makes gradient sums the mean gradient, and clips its norm: scale, or less. clip_norm 0: no
- * clipping. */
-double gy_vector_clip(size_t count, struct gy_vector grads, double scale, double clip_norm);
+ * clipping. Statistics of batch norms are not in the norm, and their gradients grow by what the factor takes away. */
+double gy_vector_clip(const gyre_nn_model *model, struct gy_vector grads, double scale, double clip_norm);
+/* The parts of it, for [first, first + count) of the model's gradients: sum and their squares, added in order; and
+ * clipping by the norm that comes of all sums. */
+double gy_vector_add_squares(const gyre_nn_model *model, struct gy_vector grads, size_t first, size_t count,
+                             double sum);
+double gy_vector_clip_part(const gyre_nn_model *model, struct gy_vector grads, size_t first, size_t count, double scale,
+                           double sum, double clip_norm);
 
 #endif

@@ -68,8 +68,7 @@ static gyre_status update(void *self, const struct gyre_nn_step *step)
         return status;
     gyre_dtype dtype = gyre_nn_dtype(run->model);
     struct gy_vector params = {dtype, gyre_nn_params(run->model)}, grads = {dtype, gyre_nn_grads(run->model)};
-    double scale = gy_vector_clip(gyre_nn_param_count(run->model), grads, 1 / (double)step->global_rows,
-                                  run->clip_norm);
+    double scale = gy_vector_clip(run->model, grads, 1 / (double)step->global_rows, run->clip_norm);
     gyre_nn_optimizer_begin(run->optimizer);
     gyre_nn_optimizer_update(run->optimizer, zero->first, zero->count, step->rate, scale);
     if (!run->comm)

@@ -29,6 +29,31 @@ struct arrays {
     _Alignas(64) double a[4 * COUNT], b[4 * COUNT], c[4 * COUNT], d[4 * COUNT];
 };
 
+/* Three images of 4 × 5 pixels; at->b has the affine and the running values of COLS columns, at->c what is kept. */
+static void run_images(const struct gyre_nn_backend *cpu, struct arrays *at)
+{
+    const struct gy_nn_window window = {
+        .height = 4, .width = 5, .channels = 13, .kernel = 3, .stride = 1, .padding = 1, .rows = 4, .cols = 5};
+    const struct gy_nn_window pool = {
+        .height = 4, .width = 5, .channels = 13, .kernel = 2, .stride = 2, .rows = 2, .cols = 2};
+    double numbers[ROWS * 2 * COLS];
+    cpu->im2col(&window, at->a, at->d);
+    cpu->col2im(&window, at->d, at->a);
+    cpu->transpose(ROWS, COLS, at->a, at->d);
+    cpu->max_pool(&pool, 3, at->d, at->c);
+    cpu->max_pool_backward(&pool, 3, at->d, at->c, at->d);
+    cpu->add(COUNT, at->d, at->a);
+    cpu->batch_norm_moments(ROWS, 1, COLS, at->a, numbers);
+    cpu->batch_norm_moments(1, ROWS, COLS, at->a, numbers);
+    cpu->batch_norm_stats(1, ROWS, COLS, numbers, at->c);
+    cpu->batch_norm(ROWS, COLS, at->a, at->b, at->c, at->d);
+    cpu->batch_norm_sums(1, ROWS, COLS, at->a, at->c, at->d, numbers);
+    cpu->batch_norm_backward_params(1, COLS, numbers, at->b);
+    cpu->batch_norm_track(COLS, 3, at->b, at->c, at->b);
+    cpu->batch_norm_backward_input(ROWS, COLS, at->a, at->b, at->c, numbers, at->d, at->a);
+    cpu->batch_norm_running(COLS, at->b, at->c);
+}
+
 /* Every operation that has loops, one after another, on one set of arrays. */
 static void run(const struct gyre_nn_backend *cpu, struct arrays *at)
 {
@@ -53,6 +78,7 @@ static void run(const struct gyre_nn_backend *cpu, struct arrays *at)
     memcpy(at->a, single ? (void *)f[0] : d[0], 4 * COUNT * cpu->element);
     memcpy(at->b, single ? (void *)f[1] : d[1], 4 * COUNT * cpu->element);
     cpu->add(COUNT, at->b, at->a);
+    cpu->scale(COUNT, 1.3, at->a);
     cpu->add_bias(ROWS, COLS, at->b, at->a);
     cpu->add_column_sums(ROWS, COLS, at->a, at->c);
     cpu->gelu(COUNT, at->a, at->d);
@@ -73,6 +99,7 @@ static void run(const struct gyre_nn_backend *cpu, struct arrays *at)
     cpu->lstm(3, COLS, 2, at->a, NULL, at->c, at->d);
     cpu->lstm(3, COLS, 2, at->b, at->c, at->c, at->d);
     cpu->lstm_backward(3, COLS, 2, at->d, at->b, at->c, at->d, at->c, at->a);
+    run_images(cpu, at);
     cpu->sgd(&update, COUNT, at->b, at->a, at->c);
     memset(at->d, 0, sizeof(at->d));
     cpu->adam(&update, COUNT, at->b, at->a, at->c, at->d);

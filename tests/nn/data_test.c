@@ -257,6 +257,28 @@ static void put_idx(const char *folder, const char *name, const uint8_t *sizes, 
     fclose(file);
 }
 
+/* Two files without a part for testing are divided class by class, and the images keep their shape. */
+Test(data, idx_files_that_are_not_divided)
+{
+    gyre_nn_dataset *data = NULL;
+    char folder[] = "/tmp/gyre-idx-XXXXXX", name[96];
+    cr_assert(mkdtemp(folder));
+    put_idx(folder, "images-idx3-ubyte", (const uint8_t[]){10, 2, 3}, 3, 60);
+    put_idx(folder, "labels-idx1-ubyte", (const uint8_t[]){10}, 1, 10);
+    snprintf(name, sizeof(name), "idx:%s", folder);
+    cr_assert_eq(gyre_nn_dataset_open(name, &data), GYRE_SUCCESS, "%s", gyre_nn_last_error());
+    cr_assert(data->samples == 10 && data->features == 6 && data->ntrain == 8 && data->ntest == 2);
+    cr_assert(data->image.height == 2 && data->image.width == 3 && data->image.channels == 1);
+    gyre_nn_dataset_free(data);
+    put_idx(folder, "labels-idx1-ubyte", (const uint8_t[]){9}, 1, 9);
+    told(gyre_nn_dataset_open(name, &data), "10 images with 9 labels");
+    snprintf(name, sizeof(name), "rm -r %s", folder);
+    cr_assert_eq(system(name), 0);
+    cr_assert_eq(gyre_nn_dataset_open("digits", &data), GYRE_SUCCESS);
+    cr_assert(data->image.height == 8 && data->image.width == 8 && data->image.channels == 1);
+    gyre_nn_dataset_free(data);
+}
+
 Test(data, idx_files_that_do_not_fit_tell_their_sizes)
 {
     gyre_nn_dataset *data = NULL;

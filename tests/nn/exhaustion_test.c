@@ -103,6 +103,7 @@ static gyre_comm *comm;
 static unsigned failures;
 static const gyre_nn_strategy *strategy; /* NULL: sync */
 static const char *settings;
+static bool images; /* a cnn instead of an mlp */
 
 /* Nothing but the checkpoint, whole if it is there. */
 static void check_folder(void)
@@ -140,9 +141,14 @@ static gyre_nn_dataset *open_data(void)
 static gyre_nn_model *build(void)
 {
     gyre_nn_model *model = NULL;
-    size_t hidden = 12;
-    while (failed(gyre_nn_mlp(64, &hidden, 1, GYRE_NN_RELU, 10, GYRE_FLOAT32, 7, &model), "mlp"))
-        CHECK(model == NULL);
+    size_t hidden = 12, channels = 2;
+    const struct gyre_nn_image image = {.height = 8, .width = 8, .channels = 1};
+    gyre_status status;
+    do {
+        status = images ? gyre_nn_cnn(&image, &channels, 1, &hidden, 1, 0, 10, GYRE_FLOAT32, 7, &model)
+                        : gyre_nn_mlp(64, &hidden, 1, GYRE_NN_RELU, 10, GYRE_FLOAT32, 7, &model);
+        CHECK(status == GYRE_SUCCESS || model == NULL);
+    } while (failed(status, "build"));
     return model;
 }
 
@@ -227,7 +233,7 @@ static void sweep_run(void)
     printf("%ld allocations (%ld in a whole run), %u failures were reported\n", step - 1, total, failures);
 }
 
-/* Argument "strategies": these, else a run with checkpoint and resume. Checkpoints are flushed, which is for nothing in
+/* Argument "strategies": these, else a run with checkpoint and resume, "cnn": of that model. Checkpoints are flushed, which is for nothing in
  * memory. */
 int main(int argc, char **argv)
 {
@@ -241,8 +247,10 @@ int main(int argc, char **argv)
     OK(NULL, gyre_comm_create(&alone, &comm));
     if (argc > 1 && strcmp(argv[1], "strategies") == 0)
         sweep_strategies();
-    else
+    else {
+        images = argc > 1 && strcmp(argv[1], "cnn") == 0;
         sweep_run();
+    }
     unlink(file);
     CHECK(rmdir(folder) == 0);
     OK(NULL, gyre_comm_destroy(comm));

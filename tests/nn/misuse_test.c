@@ -79,6 +79,11 @@ static void try_models(void)
     REFUSES("hidden", gyre_nn_character_lstm(4, 8, 8, NULL, 1, 0, GYRE_FLOAT32, 1, &none_model));
     REFUSES("model_p", gyre_nn_character_lstm(4, 8, 8, &count, 0, 0, GYRE_FLOAT32, 1, NULL));
     REFUSES("model_p", gyre_nn_transformer(4, 8, 8, 2, 1, 0, GYRE_FLOAT32, 1, NULL));
+    const struct gyre_nn_image image = {.height = 8, .width = 8, .channels = 1};
+    REFUSES("image", gyre_nn_cnn(NULL, &count, 1, &count, 1, 0, 10, GYRE_FLOAT32, 1, &none_model));
+    REFUSES("channels", gyre_nn_cnn(&image, NULL, 1, &count, 1, 0, 10, GYRE_FLOAT32, 1, &none_model));
+    REFUSES("hidden", gyre_nn_cnn(&image, &count, 1, NULL, 1, 0, 10, GYRE_FLOAT32, 1, &none_model));
+    REFUSES("model_p", gyre_nn_cnn(&image, &count, 1, &count, 1, 0, 10, GYRE_FLOAT32, 1, NULL));
     REFUSES("model_p", gyre_nn_recommender(4, 8, 8, 8, 8, 2, GYRE_FLOAT32, 1, NULL));
     REFUSES("model", gyre_nn_attention_weights(NULL, 0, 0, number, 1, &count));
     REFUSES("weights", gyre_nn_attention_weights(model, 0, 0, NULL, 1, &count));
@@ -95,6 +100,7 @@ static void try_models(void)
     GIVES(NULL, "model", gyre_nn_grads(NULL));
     GIVES(0, "model", gyre_nn_tensor_count(NULL));
     GIVES(NULL, "model", gyre_nn_tensor(NULL, 0));
+    GIVES(false, "model", gyre_nn_tensor_is_statistic(NULL, 0));
     GIVES(0, "model", gyre_nn_params_hash(NULL));
     RETURNS("model", gyre_nn_place_grads(NULL, values));
 }
@@ -250,6 +256,7 @@ static void try_runs(void)
  * required. */
 static const char others[] =
     ",gyre_nn_last_error,gyre_nn_fail,gyre_nn_layer_free,gyre_nn_input,gyre_nn_input_sequence,gyre_nn_activate,"
+    "gyre_nn_input_image,gyre_nn_conv2d,gyre_nn_max_pool2d,gyre_nn_batch_norm,gyre_nn_flatten,"
     "gyre_nn_dense,gyre_nn_embedding,gyre_nn_position,gyre_nn_layer_norm,gyre_nn_dropout,gyre_nn_lstm,"
     "gyre_nn_attention,gyre_nn_residual,gyre_nn_slice,gyre_nn_join,gyre_nn_reconstruct,gyre_nn_cost,gyre_nn_free,"
     "gyre_nn_tape_free,gyre_nn_set_blas_threads,gyre_nn_share_cores,gyre_nn_set_threads,gyre_nn_sessions_defaults,"

@@ -70,6 +70,10 @@ learns loss '< 0.03' --model autoencoder --epochs 15
 learns accuracy '> 0.8' "${lstm[@]}" --epochs 10
 learns accuracy '> 0.8' "${transformer[@]}" --blocks 1 --epochs 10
 
+cnn=(--model cnn --channels 6,8 --hidden 16)
+learns accuracy '> 0.96' "${cnn[@]}" --epochs 6 --dropout 0.1
+agrees 2 "${cnn[@]}" --epochs 2 --batch 61 --bucket 1k --clip 0.5
+agrees 4 "${cnn[@]}" --steps 20 --batch 3 --dropout 0.2 --optimizer nesterov
 agrees 3 --model autoencoder --hidden 20,5 --epochs 2 --batch 61 --bucket 1k
 agrees 3 "${lstm[@]}" --hidden 12,10 --dropout 0.2 --epochs 2 --accumulate 2 --bucket 1k
 agrees 4 "${transformer[@]}" --dropout 0.1 --epochs 2 --bucket 2k --clip 1
@@ -113,6 +117,26 @@ for context in 1 5; do
     [ "$(tail -n 1 "$work/out")" = "$(printf 'bcdefgha%.0s' {1..10})" ] || fail "written with a context of $context: $(tail -n 1 "$work/out")"
 done
 
+# Answers from a checkpoint use the statistics that ran along, and are those of the run that wrote it; data that do not
+# know the shape of their images need --image.
+timeout 60 "$run" -n 2 "$train" --quiet "${cnn[@]}" --epochs 2 --checkpoint "$work/cnn" --predict "$work/first" >"$work/out" 2>&1 ||
+    fail "cnn on 2 ranks: $(cat "$work/out")"
+timeout 60 "$train" --quiet "${cnn[@]}" --epochs 2 --resume "$work/cnn" --predict "$work/second" >"$work/out" 2>&1 ||
+    fail "cnn from a checkpoint: $(cat "$work/out")"
+cmp -s "$work/first" "$work/second" || fail "a checkpoint of cnn gives other answers"
+zcat "$(dirname "$0")/../../nn/data/digits.csv.gz" >"$work/digits.csv"
+timeout 60 "$train" --quiet "${cnn[@]}" --epochs 1 --data "csv:$work/digits.csv" --image 8x8x1 >"$work/out" 2>&1 || fail "--image: $(cat "$work/out")"
+for wrong in "--data csv:$work/digits.csv" "--data csv:$work/digits.csv --image 8x4x1" "--strategy compressed"; do
+    timeout 60 "$train" --quiet "${cnn[@]}" --epochs 1 $wrong >"$work/out" 2>&1 && fail "cnn $wrong is not refused"
+    grep -qE 'give --image HxWxC|--image 8x4x1 has 32 values|strategy compressed: a batch norm' "$work/out" || fail "cnn $wrong: $(cat "$work/out")"
+done
+
+refused 'channels is no option of --model mlp' --channels 4
+refused 'image is no option of --model mlp' --image 8x8x1
+refused "image '8x8' is no HxWxC" --model cnn --image 8x8
+refused "image '8x0x1' is no HxWxC" --model cnn --image 8x0x1
+refused "image '8x8x1x' is no HxWxC" --model cnn --image 8x8x1x
+refused 'width is no option of --model cnn' --model cnn --width 3
 refused 'model lstm needs --data text:FILE' --model lstm
 refused 'model mlp does not read text' --data "text:$work/text"
 refused 'model recommender needs --data sessions' --model recommender

@@ -149,7 +149,8 @@ static void check_problem(struct problem *p)
     cr_assert_arr_eq(said, gyre_nn_grads(p->model), gyre_nn_param_count(p->model) * sizeof(*said));
     free(said);
     for (size_t i = 0; i < gyre_nn_tensor_count(p->model); i++)
-        compare_tensor(p, gyre_nn_tensor(p->model, i));
+        if (!gyre_nn_tensor_is_statistic(p->model, i))
+            compare_tensor(p, gyre_nn_tensor(p->model, i));
     check_renewed(p);
     gyre_nn_free(p->model);
 }
@@ -210,6 +211,78 @@ static gyre_nn_layer *block(gyre_nn_layer *below)
     return gyre_nn_layer_norm(gyre_nn_residual(net, from));
 }
 
+/* Of images of 5 × 4 pixels; a dense layer below keeps them. */
+static gyre_nn_layer *convolution(gyre_nn_layer *below)
+{
+    return gyre_nn_conv2d(gyre_nn_conv2d(below, 5, 3, 2, 1, true), 3, 2, 1, 1, true);
+}
+static gyre_nn_layer *pooling(gyre_nn_layer *below)
+{
+    return gyre_nn_max_pool2d(below, 3, 1); /* windows overlap */
+}
+static gyre_nn_layer *batch_norm(gyre_nn_layer *below)
+{
+    return gyre_nn_batch_norm(gyre_nn_activate(below, GYRE_NN_TANH)); /* right above a bias it would take it out */
+}
+static gyre_nn_layer *convolution_block(gyre_nn_layer *below)
+{
+    gyre_nn_layer *net = gyre_nn_conv2d(gyre_nn_activate(below, GYRE_NN_TANH), 4, 3, 1, 1, false);
+    return gyre_nn_max_pool2d(gyre_nn_activate(gyre_nn_batch_norm(net), GYRE_NN_RELU), 2, 2);
+}
+
+static gyre_nn_model *make_image(build_func build, gyre_dtype dtype)
+{
+    gyre_nn_model *model = NULL;
+    gyre_nn_layer *net = gyre_nn_dense(gyre_nn_input_image(5, 4, 1), 2, GYRE_NN_IDENTITY);
+    net = gyre_nn_cost(gyre_nn_flatten(build(net)), 3, GYRE_NN_CROSS_ENTROPY);
+    cr_assert_eq(gyre_nn_new(net, dtype, 7, &model), GYRE_SUCCESS, "%s", gyre_nn_last_error());
+    return model;
+}
+
+static void check_image(build_func build)
+{
+    struct problem p = {.model = make_image(build, GYRE_FLOAT64)};
+    fill(&p, false);
+    check_problem(&p);
+}
+
+/* In test mode the statistics do not depend on the data, and they have no gradient. */
+static void check_image_in_test_mode(build_func build)
+{
+    struct problem p = {.model = make_image(build, GYRE_FLOAT64)};
+    fill(&p, false);
+    gyre_nn_test_mode(p.model);
+    cost_of(&p);
+    cr_assert_eq(gyre_nn_backward(p.model, NULL, NULL), GYRE_SUCCESS);
+    for (size_t i = 0; i < gyre_nn_tensor_count(p.model); i++) {
+        const struct gyre_nn_tensor *tensor = gyre_nn_tensor(p.model, i);
+        if (!gyre_nn_tensor_is_statistic(p.model, i))
+            compare_tensor(&p, tensor);
+        for (size_t c = 0; gyre_nn_tensor_is_statistic(p.model, i) && c < tensor->cols; c++)
+            cr_assert_eq(((double *)gyre_nn_grads(p.model))[tensor->offset + c], 0);
+    }
+    gyre_nn_free(p.model);
+}
+
+Test(module, convolution)
+{
+    check_image(convolution);
+}
+Test(module, pooling)
+{
+    check_image(pooling);
+}
+Test(module, batch_norm)
+{
+    check(batch_norm, false);
+    check_image(batch_norm);
+    check_image_in_test_mode(batch_norm);
+}
+Test(module, convolution_block)
+{
+    check_image(convolution_block);
+    check_image_in_test_mode(convolution_block);
+}
 Test(module, lstm)
 {
     check(lstm, false);
@@ -283,12 +356,19 @@ Test(module, transformer_whole)
     check_problem(&p);
 }
 
-/* The same model and data in both types: equal within fp32's rounding, in the output and in the gradients. */
-static void check_narrow(build_func build, bool symbols)
+Test(module, cnn_whole)
 {
     struct problem p;
-    set_up(&p, build, symbols);
-    gyre_nn_model *narrow = make(build, GYRE_NN_CROSS_ENTROPY, symbols, GYRE_FLOAT32);
+    const struct gyre_nn_image image = {.height = 5, .width = 4, .channels = 1};
+    cr_assert_eq(gyre_nn_cnn(&image, (size_t[]){3}, 1, (size_t[]){4}, 1, 0.2, 3, GYRE_FLOAT64, 7, &p.model),
+                 GYRE_SUCCESS);
+    fill(&p, false);
+    check_problem(&p);
+}
+
+/* The same model and data in both types: equal within fp32's rounding, in the output and in the gradients. */
+static void check_agrees(struct problem p, gyre_nn_model *narrow)
+{
     size_t count = gyre_nn_param_count(narrow);
     float x[SAMPLES * STEPS * FEATURES], *params = gyre_nn_params(narrow), *grads = gyre_nn_grads(narrow);
     double cost = NAN, *wide = gyre_nn_grads(p.model);
@@ -308,8 +388,24 @@ static void check_narrow(build_func build, bool symbols)
     gyre_nn_free(p.model);
 }
 
+static void check_narrow(build_func build, bool symbols)
+{
+    struct problem p;
+    set_up(&p, build, symbols);
+    check_agrees(p, make(build, GYRE_NN_CROSS_ENTROPY, symbols, GYRE_FLOAT32));
+}
+
+static void check_narrow_image(build_func build)
+{
+    struct problem p = {.model = make_image(build, GYRE_FLOAT64)};
+    fill(&p, false);
+    check_agrees(p, make_image(build, GYRE_FLOAT32));
+}
+
 Test(module, float32_agrees)
 {
+    check_narrow_image(convolution);
+    check_narrow_image(convolution_block);
     check_narrow(lstm, false);
     check_narrow(residual, false);
     check_narrow(block, true);

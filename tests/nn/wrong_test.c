@@ -105,6 +105,21 @@ static void layers(void)
     CHAIN(gyre_nn_embedding, (below(), 3, SIZE_MAX));
     CHAIN(gyre_nn_position, (NULL));
     CHAIN(gyre_nn_layer_norm, (NULL));
+    CHAIN(gyre_nn_input_image, (0, 1, 1));
+    CHAIN(gyre_nn_input_image, (1, SIZE_MAX, 1));
+    CHAIN(gyre_nn_input_image, (1 << 16, 1 << 16, 1));
+    CHAIN(gyre_nn_input_image, (1, 1, 0));
+    CHAIN(gyre_nn_conv2d, (NULL, 1, 1, 1, 0, true));
+    CHAIN(gyre_nn_conv2d, (below(), 1, 1, 1, 0, true)); /* no image */
+    CHAIN(gyre_nn_conv2d, (gyre_nn_input_image(4, 4, 1), 0, 1, 1, 0, true));
+    CHAIN(gyre_nn_conv2d, (gyre_nn_input_image(4, 4, 1), 1, SIZE_MAX, 1, 0, true));
+    CHAIN(gyre_nn_conv2d, (gyre_nn_input_image(4, 4, 1), 1, 1, SIZE_MAX, 0, true));
+    CHAIN(gyre_nn_conv2d, (gyre_nn_input_image(4, 4, 1), 1, 1, 1, SIZE_MAX, true));
+    CHAIN(gyre_nn_max_pool2d, (NULL, 1, 1));
+    CHAIN(gyre_nn_max_pool2d, (gyre_nn_input_image(4, 4, 1), 5, 1));
+    CHAIN(gyre_nn_max_pool2d, (gyre_nn_input_image(4, 4, 1), 2, 0));
+    CHAIN(gyre_nn_batch_norm, (NULL));
+    CHAIN(gyre_nn_flatten, (NULL));
     CHAIN(gyre_nn_dropout, (NULL, 0.5));
     CHAIN(gyre_nn_dropout, (below(), NAN));
     CHAIN(gyre_nn_dropout, (below(), -0.1));
@@ -174,6 +189,13 @@ static void models(void)
     STATUS(gyre_nn_transformer, (4, 5, 4, 2, 1, INFINITY, GYRE_FLOAT32, 1, &m));
     STATUS(gyre_nn_transformer, (4, 5, 4, 2, (size_t)1 << 40, 0, GYRE_FLOAT32, 1, &m));
     STATUS(gyre_nn_transformer, (4, 5, SIZE_MAX, 2, 1, 0, GYRE_FLOAT32, 1, &m));
+    const struct gyre_nn_image image = {.height = 4, .width = 4, .channels = 1}, no_image = {0};
+    STATUS(gyre_nn_cnn, (&no_image, hidden, 1, hidden, 1, 0, 2, GYRE_FLOAT32, 1, &m));
+    STATUS(gyre_nn_cnn, (&image, zero, 1, hidden, 1, 0, 2, GYRE_FLOAT32, 1, &m));
+    STATUS(gyre_nn_cnn, (&image, hidden, SIZE_MAX, hidden, 1, 0, 2, GYRE_FLOAT32, 1, &m));
+    STATUS(gyre_nn_cnn, (&image, hidden, 1, zero, 1, 0, 2, GYRE_FLOAT32, 1, &m));
+    STATUS(gyre_nn_cnn, (&image, hidden, 1, hidden, 1, NAN, 2, GYRE_FLOAT32, 1, &m));
+    STATUS(gyre_nn_cnn, (&image, hidden, 1, hidden, 1, 0, 0, GYRE_FLOAT32, 1, &m));
     STATUS(gyre_nn_recommender, (0, 8, 4, 4, 4, 2, GYRE_FLOAT32, 1, &m));
     STATUS(gyre_nn_recommender, (4, 8, SIZE_MAX, 4, 4, 2, GYRE_FLOAT32, 1, &m));
     STATUS(gyre_nn_recommender, (4, 8, 4, 4, 4, 0, GYRE_FLOAT32, 1, &m));
@@ -184,6 +206,7 @@ static void models(void)
 static void queries(void)
 {
     ALLOWED(gyre_nn_tensor, (model, SIZE_MAX));
+    ALLOWED(gyre_nn_tensor_is_statistic, (model, SIZE_MAX));
     ALLOWED(gyre_nn_cut_values, (model, SIZE_MAX));
     ALLOWED(gyre_nn_cut_offset, (model, SIZE_MAX));
     ALLOWED(gyre_nn_cut_work, (model, SIZE_MAX));

@@ -19,6 +19,8 @@ enum {
     KEY_HEADS,
     KEY_DROPOUT,
     KEY_CONTEXT,
+    KEY_CHANNELS,
+    KEY_IMAGE,
     KEY_SAMPLE,
     KEY_PREDICT,
     KEY_EXPLAIN,
@@ -62,7 +64,7 @@ enum {
 };
 
 static const struct argp_option options[] = {
-    {"model", KEY_MODEL, "M", 0, "mlp (default), autoencoder, lstm, transformer or recommender", 1},
+    {"model", KEY_MODEL, "M", 0, "mlp (default), autoencoder, lstm, transformer, recommender or cnn", 1},
     {"hidden", KEY_HIDDEN, "N,N...", 0, "sizes of the hidden layers (default 128; autoencoder 48,16; recommender 32)",
      1},
     {"activation", KEY_ACTIVATION, "A", 0, "relu (default), tanh, sigmoid or gelu", 1},
@@ -71,8 +73,13 @@ static const struct argp_option options[] = {
      1},
     {"blocks", KEY_BLOCKS, "N", 0, "blocks of the transformer (default 2)", 1},
     {"heads", KEY_HEADS, "N", 0, "attention heads of a block (default 4; recommender 2)", 1},
-    {"dropout", KEY_DROPOUT, "P", 0, "share of zeros in training of lstm and transformer (default 0)", 1},
+    {"dropout", KEY_DROPOUT, "P", 0, "share of zeros in training of lstm, transformer and cnn (default 0)", 1},
     {"context", KEY_CONTEXT, "N", 0, "steps of a sample of text (default 64)", 1},
+    {"channels", KEY_CHANNELS, "N,N...", 0,
+     "channels of the cnn's blocks, each of which halves the image (default 32,64)", 1},
+    {"image", KEY_IMAGE, "HxWxC", 0,
+     "shape of a sample of csv or npy for the cnn: rows, columns, channels, in this order (digits and idx know theirs)",
+     1},
     {"data", KEY_DATA, "D", 0,
      "digits (default, built in), idx:DIR, csv:FILE, npy:FILE, text:FILE, or sessions[:SEED] for the recommender", 1},
     {"strategy", KEY_STRATEGY, "S", 0,
@@ -143,18 +150,36 @@ static double real(const char *option, const char *text, double least)
     return value;
 }
 
-static void parse_hidden(struct model_options *out, const char *text)
+/* Returns the number of sizes. */
+static size_t parse_sizes(const char *option, const char *text, size_t sizes[LARGEST_DEPTH])
 {
     char *copy = strdup(text), *rest = copy;
+    size_t count = 0;
     if (!copy)
-        gy_options_refuse("--hidden: no memory");
-    out->nhidden = 0;
+        gy_options_refuse("%s: no memory", option);
     for (char *word; (word = strsep(&rest, ","));) { /* an empty one is no number */
-        if (out->nhidden == LARGEST_DEPTH)
-            gy_options_refuse("--hidden: at most %d layers", LARGEST_DEPTH);
-        out->hidden[out->nhidden++] = (size_t)gy_options_integer("--hidden", word, 1, 1 << 20);
+        if (count == LARGEST_DEPTH)
+            gy_options_refuse("%s: at most %d layers", option, LARGEST_DEPTH);
+        sizes[count++] = (size_t)gy_options_integer(option, word, 1, 1 << 20);
     }
     free(copy);
+    return count;
+}
+
+/* "HxWxC" */
+static void parse_image(struct gyre_nn_image *image, const char *text)
+{
+    size_t sizes[3] = {0};
+    char *stop = NULL;
+    const char *at = text;
+    for (int i = 0; i < 3; i++) {
+        unsigned long value = *at >= '1' && *at <= '9' ? strtoul(at, &stop, 10) : 0;
+        if (value == 0 || value > 65536 || *stop != (i < 2 ? 'x' : '\0'))
+            gy_options_refuse("--image '%s' is no HxWxC, such as 28x28x1", text);
+        sizes[i] = value;
+        at = stop + 1;
+    }
+    *image = (struct gyre_nn_image){.height = sizes[0], .width = sizes[1], .channels = sizes[2]};
 }
 
 /* NAME[:EVERY[:FACTOR]], with nothing behind it: trailing text is an error. */
@@ -181,7 +206,9 @@ static error_t parse_model(int key, char *arg, struct parse *parse)
     struct model_options *out = &parse->out.model;
     switch (key) {
     case KEY_MODEL: out->kind = (enum model_kind)gy_options_choice("--model", arg, model_names); break;
-    case KEY_HIDDEN: parse_hidden(out, arg); break;
+    case KEY_HIDDEN: out->nhidden = parse_sizes("--hidden", arg, out->hidden); break;
+    case KEY_CHANNELS: out->nchannels = parse_sizes("--channels", arg, out->channels); break;
+    case KEY_IMAGE: parse_image(&out->image, arg); break;
     case KEY_ACTIVATION:
         out->activation = (gyre_nn_activation)(GYRE_NN_RELU + gy_options_choice("--activation", arg, activations));
         break;

@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const model_names[] = {"mlp", "autoencoder", "lstm", "transformer", "recommender", NULL};
+const char *const model_names[] = {"mlp", "autoencoder", "lstm", "transformer", "recommender", "cnn", NULL};
 
 static const struct kind {
-    bool text, sessions;                                    /* what it reads; else tables of numbers */
-    bool hidden, activation, width, heads, blocks, dropout; /* its options */
-    size_t default_hidden[2], default_width;
+    bool text, sessions;                                           /* what it reads; else tables of numbers */
+    bool hidden, activation, width, heads, blocks, dropout, image; /* its options */
+    size_t default_hidden[2], default_channels[2], default_width;
 } kinds[MODEL_COUNT] = {
     [MODEL_MLP] = {.hidden = true, .activation = true, .default_hidden = {128}},
     [MODEL_AUTOENCODER] = {.hidden = true, .activation = true, .default_hidden = {48, 16}},
@@ -23,6 +23,8 @@ static const struct kind {
         {.text = true, .width = true, .heads = true, .blocks = true, .dropout = true, .default_width = 64},
     [MODEL_RECOMMENDER] =
         {.sessions = true, .hidden = true, .width = true, .heads = true, .default_hidden = {32}, .default_width = 32},
+    [MODEL_CNN] =
+        {.hidden = true, .dropout = true, .image = true, .default_hidden = {128}, .default_channels = {32, 64}},
 };
 
 static void refuse_if(bool given, const char *option, const struct model_options *options)
@@ -55,6 +57,10 @@ void model_options_settle(struct model_options *options, const char *data)
     refuse_if(!kind->heads && options->heads, "--heads", options);
     refuse_if(!kind->dropout && options->dropout > 0, "--dropout", options);
     refuse_if(!kind->text && options->context, "--context", options);
+    refuse_if(!kind->image && options->nchannels, "--channels", options);
+    refuse_if(!kind->image && options->image.height, "--image", options);
+    for (size_t i = 0; i < 2 && kind->default_channels[i] && options->nchannels == i; i++)
+        options->channels[options->nchannels++] = kind->default_channels[i];
     for (size_t i = 0; i < 2 && kind->default_hidden[i] && options->nhidden == i; i++)
         options->hidden[options->nhidden++] = kind->default_hidden[i];
     options->activation = options->activation ? options->activation : GYRE_NN_RELU;
@@ -75,10 +81,30 @@ gyre_status model_open_data(const struct model_options *options, const char *nam
     return gyre_nn_dataset_open(name, data_p);
 }
 
+/* The shape that was given, or else the one that the data know. */
+static gyre_status make_cnn(const struct model_options *o, const gyre_nn_dataset *data, uint64_t seed,
+                            gyre_nn_model **model_p)
+{
+    struct gyre_nn_image image = o->image.height ? o->image : data->image;
+    char text[160];
+    if (image.height == 0)
+        return gyre_nn_fail(GYRE_INVALID_ARGUMENT, NULL,
+                            "--model cnn: these data do not tell the shape of their images: give --image HxWxC");
+    if (image.height * image.width * image.channels != data->features) {
+        snprintf(text, sizeof(text), "--image %zux%zux%zu has %zu values, and a sample of these data has %zu",
+                 image.height, image.width, image.channels, image.height * image.width * image.channels,
+                 data->features);
+        return gyre_nn_fail(GYRE_INVALID_ARGUMENT, NULL, text);
+    }
+    return gyre_nn_cnn(&image, o->channels, o->nchannels, o->hidden, o->nhidden, o->dropout, data->classes, o->dtype,
+                       seed, model_p);
+}
+
 gyre_status model_make(const struct model_options *o, const gyre_nn_dataset *data, uint64_t seed,
                        gyre_nn_model **model_p)
 {
     switch (o->kind) {
+    case MODEL_CNN: return make_cnn(o, data, seed, model_p);
     case MODEL_AUTOENCODER:
         return gyre_nn_autoencoder(data->features, o->hidden, o->nhidden, o->activation, o->dtype, seed, model_p);
     case MODEL_LSTM:

@@ -6,13 +6,24 @@
 
 #define LARGEST_DEPTH 16
 
-enum model_kind { MODEL_MLP, MODEL_AUTOENCODER, MODEL_LSTM, MODEL_TRANSFORMER, MODEL_RECOMMENDER, MODEL_COUNT };
+enum model_kind {
+    MODEL_MLP,
+    MODEL_AUTOENCODER,
+    MODEL_LSTM,
+    MODEL_TRANSFORMER,
+    MODEL_RECOMMENDER,
+    MODEL_CNN,
+    MODEL_COUNT
+};
 
 /* 0, and an nhidden of 0, mean: not given. */
 struct model_options {
     enum model_kind kind;
     size_t hidden[LARGEST_DEPTH];
     size_t nhidden;
+    size_t channels[LARGEST_DEPTH];
+    size_t nchannels;
+    struct gyre_nn_image image;
     gyre_nn_activation activation;
     gyre_dtype dtype;
     size_t width, heads, blocks, context;

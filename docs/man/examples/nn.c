@@ -55,6 +55,37 @@ static gyre_status two_branches(gyre_nn_model **model_p)
     return gyre_nn_new(net, GYRE_FLOAT32, 1, model_p);
 }
 
+/* Gray images of 8 x 8 pixels: two convolutions, each of which halves the image. */
+static gyre_status small_images(gyre_nn_model **model_p)
+{
+    gyre_nn_layer *net = gyre_nn_input_image(/*height*/ 8, /*width*/ 8, /*channels*/ 1);
+    net = gyre_nn_conv2d(net, /*channels*/ 8, /*kernel*/ 3, /*stride*/ 1, /*padding*/ 1, /*bias*/ false);
+    net = gyre_nn_activate(gyre_nn_batch_norm(net), GYRE_NN_RELU);
+    net = gyre_nn_max_pool2d(net, /*kernel*/ 2, /*stride*/ 2);
+    net = gyre_nn_conv2d(net, 16, 3, /*stride*/ 2, 1, /*bias*/ true);
+    net = gyre_nn_flatten(net); /* 2 x 2 pixels of 16 channels */
+    net = gyre_nn_cost(net, 10, GYRE_NN_CROSS_ENTROPY);
+    return gyre_nn_new(net, GYRE_FLOAT32, 1, model_p);
+}
+
+/* The same by one call, with a dense layer; `data` know the shape of their images. */
+static gyre_status convolutional(const gyre_nn_dataset *data, gyre_nn_model **model_p)
+{
+    const size_t channels[] = {8, 16}, hidden[] = {32};
+    return gyre_nn_cnn(&data->image, channels, 2, hidden, 1, /*dropout*/ 0.1, data->classes, GYRE_FLOAT32, /*seed*/ 1,
+                       model_p);
+}
+
+/* Parameters that training moves by their gradients, without the statistics of batch norms. */
+static size_t count_trained(const gyre_nn_model *model)
+{
+    size_t count = gyre_nn_param_count(model);
+    for (size_t i = 0; i < gyre_nn_tensor_count(model); i++)
+        if (gyre_nn_tensor_is_statistic(model, i))
+            count -= gyre_nn_tensor(model, i)->cols;
+    return count;
+}
+
 static void drop_chain(void)
 {
     gyre_nn_layer *net = gyre_nn_dense(gyre_nn_input(4), 2, GYRE_NN_TANH);
@@ -525,7 +556,7 @@ static gyre_status one_step(gyre_nn_model *model)
 
 static void run_models(gyre_comm *comm)
 {
-    gyre_nn_model *model[8] = {NULL};
+    gyre_nn_model *model[10] = {NULL};
     gyre_nn_dataset *text = NULL, *sessions = NULL;
     struct gyre_nn_sessions how = gyre_nn_sessions_defaults();
     char path[] = "/tmp/gyre-manual-XXXXXX";
@@ -548,7 +579,10 @@ static void run_models(gyre_comm *comm)
     RUN(recommender(&how, &model[7]));
     RUN(gyre_nn_forward(model[7], sessions->x, 2, NULL));
     RUN(print_attention(model[7], 1));
-    for (int i = 0; i < 8; i++) {
+    RUN(small_images(&model[8]));
+    RUN(convolutional(digits, &model[9]));
+    EXPECT(count_trained(model[9]) == gyre_nn_param_count(model[9]) - 2 * (8 + 16));
+    for (int i = 0; i < 10; i++) {
         print_model(model[i]);
         gyre_nn_free(model[i]);
     }

@@ -8,7 +8,7 @@ static gyre_status plan(struct gy_nn_module *module, struct gy_nn_layout *layout
     if (module->in.features != 1)
         return gy_nn_fail(GYRE_INVALID_ARGUMENT, "an embedding takes one symbol per step, not %zu values",
                           module->in.features);
-    module->out = (struct gy_nn_shape){module->in.time, module->config.outputs};
+    module->out = (struct gy_nn_shape){.time = module->in.time, .features = module->config.outputs};
     gy_nn_layout_tensor(layout, "weight", module->config.symbols, module->config.outputs, 0.1, 0);
     return GYRE_SUCCESS;
 }

@@ -10,7 +10,7 @@ static gyre_status plan(struct gy_nn_module *module, struct gy_nn_layout *layout
     if (of[0].features != of[1].features)
         return gy_nn_fail(GYRE_INVALID_ARGUMENT, "a join of steps of %zu values and steps of %zu", of[0].features,
                           of[1].features);
-    module->out = (struct gy_nn_shape){of[0].time + of[1].time, of[0].features};
+    module->out = (struct gy_nn_shape){.time = of[0].time + of[1].time, .features = of[0].features};
     return GYRE_SUCCESS;
 }
 

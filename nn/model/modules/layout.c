@@ -10,9 +10,15 @@ void gy_nn_layout_tensor(struct gy_nn_layout *layout, const char *name, size_t r
     *tensor = (struct gyre_nn_tensor){
         .rank = rows ? 2 : 1, .rows = rows ? rows : 1, .cols = cols, .offset = layout->count};
     snprintf(tensor->name, sizeof(tensor->name), "%zu.%s", layout->number, name);
-    layout->starts[layout->ntensors++] = (struct gy_nn_start){limit, constant};
+    layout->starts[layout->ntensors++] = (struct gy_nn_start){.limit = limit, .constant = constant};
     layout->count += tensor->rows * tensor->cols;
     layout->module->params += tensor->rows * tensor->cols;
+}
+
+void gy_nn_layout_statistic(struct gy_nn_layout *layout, const char *name, size_t cols, double constant)
+{
+    gy_nn_layout_tensor(layout, name, 0, cols, 0, constant);
+    layout->starts[layout->ntensors - 1].statistic = true;
 }
 
 void gy_nn_layout_packed(struct gy_nn_layout *layout, size_t n, size_t k)

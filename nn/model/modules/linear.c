@@ -11,7 +11,8 @@
 static gyre_status plan(struct gy_nn_module *module, struct gy_nn_layout *layout)
 {
     double in = (double)module->in.features, out = (double)module->config.outputs;
-    module->out = (struct gy_nn_shape){module->in.time, module->config.outputs};
+    module->out = module->in; /* an image stays one */
+    module->out.features = module->config.outputs;
     gy_nn_layout_tensor(layout, "weight", module->out.features, module->in.features,
                         sqrt(6 / (module->config.relu ? in : in + out)), 0);
     gy_nn_layout_tensor(layout, "bias", 0, module->out.features, 0, 0);

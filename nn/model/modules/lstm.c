@@ -15,7 +15,7 @@ static gyre_status plan(struct gy_nn_module *module, struct gy_nn_layout *layout
 {
     size_t hidden = module->config.outputs;
     double limit = 1 / sqrt((double)hidden);
-    module->out = (struct gy_nn_shape){module->in.time, hidden};
+    module->out = (struct gy_nn_shape){.time = module->in.time, .features = hidden};
     module->state = module->in.time * 5 * hidden;
     module->scratch = (module->in.time + 2) * hidden; /* h of the step before; gradients of h and c */
     gy_nn_layout_packed(layout, 4 * hidden, hidden);

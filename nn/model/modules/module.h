@@ -12,8 +12,10 @@
 #define GY_NN_MOST_INPUTS 3
 #define GY_NN_MOST_TENSORS 4 /* of a module */
 
+/* An image is a sequence of its pixels, row by row; the features of a pixel are its channels. */
 struct gy_nn_shape {
     size_t time, features;
+    size_t height; /* rows of pixels, which divide `time`; 0: no image */
 };
 
 /* Every kind reads what concerns it. */
@@ -26,6 +28,9 @@ struct gy_nn_config {
     bool relu;                /* linear: a relu follows, which asks for larger weights */
     size_t first;             /* slice: where it begins in a sample */
     struct gy_nn_shape shape; /* slice: of the result */
+    size_t kernel, stride;    /* conv2d, max_pool2d: side of the window; pixels from one window to the next */
+    size_t padding;           /* conv2d: pixels of zeros around the image */
+    bool bias;                /* conv2d: one is added to each channel */
 };
 
 struct gy_nn_module {
@@ -47,6 +52,18 @@ struct gy_nn_draw {
     uint64_t seed, step, first;
 };
 
+/* The samples of one forward, of all ranks: for modules whose result depends on the whole batch. Numbers of samples
+ * are gathered in the order of the samples, so that what is made of them does not depend on the number of ranks. */
+struct gy_nn_gathering {
+    gyre_comm *comm;       /* NULL: this rank's samples are all */
+    bool counted;          /* first and samples are known */
+    size_t first, samples; /* this rank's samples begin at `first` of so many */
+    size_t *counts;        /* samples of each rank, then elements of each */
+    int ranks;             /* for which there is room in counts */
+    double *values;        /* room for the numbers of each sample, and of one sample more */
+    size_t room;           /* elements of values */
+};
+
 struct gy_nn_call {
     const struct gyre_nn_backend *backend;
     const struct gy_nn_module *module;
@@ -64,10 +81,13 @@ struct gy_nn_call {
     const void *dy;              /* like y */
     void *dx[GY_NN_MOST_INPUTS]; /* like x; written by backward_input; NULL where it is not needed */
     struct gy_nn_draw draw;
+    struct gy_nn_gathering *gathering;
+    size_t answers; /* rows of the model's output that belong to these samples */
 };
 
 struct gy_nn_start {
     double limit, constant; /* uniform in [−limit, limit], or constant where limit is 0 */
+    bool statistic;         /* no parameter: see gy_nn_layout_statistic */
 };
 
 /* Where the parameters of a model lie, module after module. */
@@ -87,6 +107,10 @@ struct gy_nn_module_ops {
     /* Knows `in` and config; sets out, state and scratch, and lays out the parameters by gy_nn_layout_tensor. */
     gyre_status (*plan)(struct gy_nn_module *module, struct gy_nn_layout *layout);
     gyre_status (*check)(const struct gy_nn_call *call); /* of the values of x, before forward */
+    /* Both optional, before forward in training and before either half of backward. They may communicate by the
+     * call's gathering: all ranks call them, also a rank without samples. */
+    gyre_status (*gather)(const struct gy_nn_call *call);
+    gyre_status (*gather_backward)(const struct gy_nn_call *call);
     void (*forward)(const struct gy_nn_call *call);
     void (*backward_params)(const struct gy_nn_call *call);
     void (*backward_input)(const struct gy_nn_call *call);
@@ -99,6 +123,10 @@ struct gy_nn_module_ops {
  * uniform in [−limit, limit], or, with limit 0, with `constant`. rows 0: a vector of `cols`. */
 void gy_nn_layout_tensor(struct gy_nn_layout *layout, const char *name, size_t rows, size_t cols, double limit,
                          double constant);
+
+/* The same for a vector that follows the data and not the cost. It moves by p −= 0.1·scale·g, whatever the optimiser,
+ * so its gradient is Σ over output rows of (p − value seen). It travels with the gradients and the parameters. */
+void gy_nn_layout_statistic(struct gy_nn_layout *layout, const char *name, size_t cols, double constant);
 
 /* Room for the packed form of a k×n matrix: one at a time. */
 void gy_nn_layout_packed(struct gy_nn_layout *layout, size_t n, size_t k);
@@ -133,6 +161,18 @@ static inline void gy_nn_bias_gradient(const struct gy_nn_call *call, size_t row
     call->backend->add_column_sums(rows, cols, dy, db);
 }
 
+/* The window of a module over its image; false, with a message, where `in` is no image or has no room for it. */
+bool gy_nn_plan_window(struct gy_nn_module *module, size_t channels);
+struct gy_nn_window gy_nn_window_of(const struct gy_nn_module *module);
+
+/* Learns how many samples each rank has. Collective where there is a communicator. */
+gyre_status gy_nn_gathering_count(struct gy_nn_gathering *gathering, size_t samples);
+/* Makes room for `width` numbers of each sample; *mine_p is the place of this rank's first sample. */
+gyre_status gy_nn_gathering_reserve(struct gy_nn_gathering *gathering, size_t width, double **mine_p);
+/* Fills `values` with the numbers of all ranks' samples. Collective where there is a communicator. */
+gyre_status gy_nn_gathering_run(struct gy_nn_gathering *gathering, size_t width);
+void gy_nn_gathering_free(struct gy_nn_gathering *gathering); /* NULL is allowed */
+
 /* The top of a model: returns the sum of the costs of the rows and writes its gradient to dy. */
 struct gy_nn_cost_ops {
     const char *name;
@@ -148,7 +188,7 @@ void gy_nn_attention_row(const struct gy_nn_call *call, size_t sample, size_t st
 
 extern const struct gy_nn_module_ops gy_nn_linear, gy_nn_relu, gy_nn_tanh, gy_nn_sigmoid, gy_nn_gelu, gy_nn_embedding,
     gy_nn_position, gy_nn_layer_norm, gy_nn_dropout, gy_nn_lstm, gy_nn_attention, gy_nn_add, gy_nn_slice, gy_nn_join,
-    gy_nn_reconstruct;
+    gy_nn_reconstruct, gy_nn_conv2d, gy_nn_max_pool2d, gy_nn_batch_norm, gy_nn_flatten;
 extern const struct gy_nn_cost_ops gy_nn_softmax_cross_entropy, gy_nn_mean_squared_error, gy_nn_reconstruction;
 
 #endif
