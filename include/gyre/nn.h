@@ -136,11 +136,11 @@ GYRE_NN_API gyre_nn_layer *gyre_nn_conv2d(gyre_nn_layer *below, size_t channels,
 /* The largest value of each channel in windows of kernel × kernel pixels. The gradient goes to the first of equal
  * values, row by row. NaN counts as the largest. Windows that do not fit are left out. */
 GYRE_NN_API gyre_nn_layer *gyre_nn_max_pool2d(gyre_nn_layer *below, size_t kernel, size_t stride);
-/* Each feature to mean 0 and deviation 1 over all samples and steps of the batch, then a learnt gain and bias (Ioffe and
- * Szegedy, 2015). In test mode it uses running statistics, of which a training step takes up a tenth. These are tensors
- * of the model ("1.running_mean", "1.running_var"), see gyre_nn_tensor_is_statistic. The batch is that of one forward,
- * and of all ranks where a sync is attached (gyre_nn_sync_attach). Forwards and backwards in train mode are then
- * collective, and a rank may have no samples. Statistics do not depend on how the ranks divide the batch, bit for
+/* Each feature to mean 0 and deviation 1 over all samples and steps of the batch, then a learnt gain and bias (Ioffe
+ * and Szegedy, 2015). In test mode it uses running statistics, of which a training step takes up a tenth. These are
+ * tensors of the model ("1.running_mean", "1.running_var"), see gyre_nn_tensor_is_statistic. The batch is that of one
+ * forward, and of all ranks where a sync is attached (gyre_nn_sync_attach). Forwards and backwards in train mode are
+ * then collective, and a rank may have no samples. Statistics do not depend on how the ranks divide the batch, bit for
  * bit. */
 GYRE_NN_API gyre_nn_layer *gyre_nn_batch_norm(gyre_nn_layer *below);
 /* All steps of a sample as one, with the values in the same order. */
@@ -479,8 +479,8 @@ typedef struct gyre_nn_dataset {
  *             become classes in the order of their bytes. Separated by commas, semicolons or tabs: the one that is
  *             most frequent in the first line. Fields may be quoted; a header is optional; lines that begin with # are
  *             skipped; also .gz. Columns are standardised by the mean and deviation of the training samples
- * digits, csv and idx without t10k-… are split 80/20 by gyre's fixed stratified split: in each class, the samples are shuffled by
- * splitmix64 seeded with 0x67797265 ("gyre") + class, and the first fifth (rounded) is for testing. */
+ * digits, csv and idx without t10k-… are split 80/20 by gyre's fixed stratified split: in each class, the samples are
+ * shuffled by splitmix64 seeded with 0x67797265 ("gyre") + class, and the first fifth (rounded) is for testing. */
 /* "npy:FILE"  a NumPy array of two dimensions of float32, float64, uint8, int32 or int64, C order, as csv
  * "text:FILE" bytes, cut into samples of 64 (gyre_nn_text_open: of `steps`); the label of each is the byte after it.
  *             Classes are the bytes that occur, in their order. The last tenth is for testing.

@@ -171,7 +171,8 @@ static gyre_status begin_exchange(struct gy_nn_periodic *self, const struct gyre
     return GYRE_SUCCESS;
 }
 
-/* The mean of running statistics is their outer step, whatever the method: a momentum could make a variance negative. */
+/* The outer step of running statistics is their mean, whatever the method. A momentum could make a variance
+ * negative. */
 static void average(struct gy_nn_periodic *self, size_t first, size_t count)
 {
     gy_nn_periodic_restart(self, first, count, self->mean);

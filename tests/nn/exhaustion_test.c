@@ -233,8 +233,8 @@ static void sweep_run(void)
     printf("%ld allocations (%ld in a whole run), %u failures were reported\n", step - 1, total, failures);
 }
 
-/* Argument "strategies": these, else a run with checkpoint and resume, "cnn": of that model. Checkpoints are flushed, which is for nothing in
- * memory. */
+/* Argument "strategies": these, else a run with checkpoint and resume, with "cnn" of that model. Checkpoints are
+ * flushed, which is for nothing in memory. */
 int main(int argc, char **argv)
 {
     const gyre_config alone = {.size = sizeof alone, .world_size = 1};

@@ -1,6 +1,6 @@
-/* Convolution, pooling and batch norm on images, against plain loops in double: shapes over many windows, the values,
- * im2col and col2im as transposes of each other, ties and NaN in pooling, statistics of a batch and those that run
- * along, and that the number of threads changes no bit. Gradients are in module_test. */
+/* Convolution, pooling and batch norm on images, against plain loops in double. Shapes and values over many windows;
+ * im2col and col2im as transposes of each other; ties and NaN in pooling; statistics of a batch and those that run
+ * along. The number of threads changes no bit. Gradients are in module_test. */
 #include "backend/cpu.h"
 #include "base/random.h"
 #include "model/model.h"
