@@ -11,8 +11,8 @@
 struct idx {
     struct gy_nn_bytes bytes;
     const uint8_t *items;
-    size_t count, item; /* items and bytes of one */
-    size_t height;      /* of an image */
+    size_t count, item;   /* items and bytes of one */
+    size_t height, width; /* of an image */
 };
 
 static gyre_status parse(struct idx *idx, const char *path, unsigned dimensions)
@@ -27,6 +27,7 @@ static gyre_status parse(struct idx *idx, const char *path, unsigned dimensions)
     idx->count = sizes[0];
     idx->item = sizes[1] * sizes[2];
     idx->height = sizes[1];
+    idx->width = sizes[2];
     size_t total;
     if (idx->count == 0 || idx->item == 0 || __builtin_mul_overflow(idx->count, idx->item, &total) ||
         total != idx->bytes.size - header)
@@ -80,8 +81,7 @@ static void copy_part(gyre_nn_dataset *data, size_t at, const struct idx *images
 
 static void note_image(gyre_nn_dataset *data, const struct idx *images)
 {
-    data->image = (struct gyre_nn_image){
-        .height = images->height, .width = images->item / images->height, .channels = 1};
+    data->image = (struct gyre_nn_image){.height = images->height, .width = images->width, .channels = 1};
 }
 
 /* Images and labels that are not divided yet. */

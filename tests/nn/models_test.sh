@@ -71,7 +71,7 @@ learns accuracy '> 0.8' "${lstm[@]}" --epochs 10
 learns accuracy '> 0.8' "${transformer[@]}" --blocks 1 --epochs 10
 
 cnn=(--model cnn --channels 6,8 --hidden 16)
-learns accuracy '> 0.96' "${cnn[@]}" --epochs 6 --dropout 0.1
+learns accuracy '> 0.97' --model cnn --channels 8,16 --hidden 32 --epochs 8 --lr 0.01
 agrees 2 "${cnn[@]}" --epochs 2 --batch 61 --bucket 1k --clip 0.5
 agrees 4 "${cnn[@]}" --steps 20 --batch 3 --dropout 0.2 --optimizer nesterov
 agrees 3 --model autoencoder --hidden 20,5 --epochs 2 --batch 61 --bucket 1k
