@@ -6,7 +6,7 @@
 
 #include "cuda/share_offer.h"
 
-enum { GY_SHARE_MAPPINGS = 64 }; /* enough for the operands of a few ranks; the driver knows no bound */
+enum { GY_SHARE_MAPPINGS = 512 }; /* some tens of allocations of each rank of a host */
 
 struct gy_share_mapping;  /* the memory of one offer, mapped */
 struct gy_share_mappings; /* all of a device */

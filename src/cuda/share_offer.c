@@ -11,6 +11,7 @@
 #include "cuda/share_chunks.h"
 
 enum { EXPORTS_MOST = 256, DESCRIPTORS_MOST = 256 }; /* of all exports */
+enum { FORGOTTEN_MOST = 64 };                        /* whose serials are remembered */
 struct export
 {
     struct gy_share_offer offer; /* GY_SHARE_NONE: free */
@@ -23,8 +24,9 @@ struct gy_share_exports {
     struct export exports[EXPORTS_MOST];
     uint64_t uses;
     unsigned exported;
-    unsigned descriptors;           /* open now */
-    char name[GY_DESCRIPTORS_NAME]; /* under which they are taken; empty: not begun */
+    unsigned descriptors;                        /* open now */
+    char name[GY_DESCRIPTORS_NAME];              /* under which they are taken; empty: not begun */
+    uint64_t forgets, forgotten[FORGOTTEN_MOST]; /* serials, in turn */
 };
 _Static_assert(GY_DESCRIPTORS_NAME <= sizeof(((struct gy_share_offer *)0)->handle), "the name fits into an offer");
 
@@ -74,6 +76,8 @@ static bool covers(const struct gy_share_offer *offer, gy_cu_address address, si
 
 static void drop(struct gy_share_exports *exports, struct export *export)
 {
+    if (export->offer.kind != GY_SHARE_NONE)
+        exports->forgotten[exports->forgets++ % FORGOTTEN_MOST] = export->offer.serial;
     if (export->chunks) {
         gy_descriptors_withdraw(export->offer.serial);
         exports->descriptors -= export->chunks->count;
@@ -331,6 +335,21 @@ void gy_share_sweep(struct gy_share_exports *exports)
     sweep(exports);
     pthread_mutex_unlock(&exports->lock);
     gy_device_leave(&exports->device);
+}
+
+size_t gy_share_forgotten(struct gy_share_exports *exports, uint64_t *seen_p, uint64_t *which, size_t most)
+{
+    size_t count = 0;
+
+    pthread_mutex_lock(&exports->lock);
+    if (exports->forgets - *seen_p > FORGOTTEN_MOST) {
+        which[count++] = 0;
+        *seen_p = exports->forgets;
+    }
+    while (count < most && *seen_p < exports->forgets)
+        which[count++] = exports->forgotten[(*seen_p)++ % FORGOTTEN_MOST];
+    pthread_mutex_unlock(&exports->lock);
+    return count;
 }
 
 unsigned gy_share_exported(struct gy_share_exports *exports)

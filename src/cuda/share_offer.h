@@ -49,6 +49,11 @@ bool gy_share_offer(struct gy_share_exports *exports, gy_cu_address address, siz
 void gy_share_withdraw(struct gy_share_exports *exports, gy_cu_address address, size_t bytes);
 /* Forgets the exports whose memory has been freed. The next export of other memory does it, too. Thread-safe. */
 void gy_share_sweep(struct gy_share_exports *exports);
+/* Writes the serials of exports that were forgotten since *seen_p forgotten ones, at most `most`, and counts them in
+ * *seen_p, which begins at 0. Serial 0 stands for all exports of this process: more were forgotten than are
+ * remembered. Returns how many were written. Processes that have mapped such memory close it: it may have been freed,
+ * and a mapping keeps it. Thread-safe. */
+size_t gy_share_forgotten(struct gy_share_exports *exports, uint64_t *seen_p, uint64_t *which, size_t most);
 /* How many times memory was exported. For tests. */
 unsigned gy_share_exported(struct gy_share_exports *exports);
 

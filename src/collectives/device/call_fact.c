@@ -1,6 +1,8 @@
 /* Facts of a call: call_fact.h. */
 #include "collectives/device/call_fact.h"
 
+#include <unistd.h>
+
 #include "collectives/engine/operands.h"
 #include "core/dtype.h"
 #include "cuda/pointer.h"
@@ -38,7 +40,8 @@ static void fill_lists(struct gy_call_fact *fact, const struct gy_call *call, in
     }
 }
 
-void gy_call_fact_fill(struct gy_call_fact *fact, const struct gy_arrival *arrival, struct gy_share *share)
+void gy_call_fact_fill(struct gy_call_fact *fact, const struct gy_arrival *arrival, struct gy_share *share,
+                       uint64_t *seen_p)
 {
     const struct gyre_comm *comm = arrival->comm;
     memset(fact, 0, gy_call_fact_bytes(comm->size));
@@ -49,6 +52,15 @@ void gy_call_fact_fill(struct gy_call_fact *fact, const struct gy_arrival *arriv
     fill_operand(&fact->input, comm, arrival->call, true, share);
     fill_operand(&fact->output, comm, arrival->call, false, share);
     fill_lists(fact, arrival->call, comm->size);
+    fact->pid = (int32_t)getpid();
+    fact->process = gy_share_process();
+    fact->forgotten = (uint32_t)gy_share_forgotten(share->exports, seen_p, fact->forgotten_serial, GY_FACT_FORGOTTEN);
+}
+
+void gy_call_fact_close_forgotten(const struct gy_call_fact *fact, struct gy_share *share)
+{
+    for (uint32_t i = 0; i < fact->forgotten && i < GY_FACT_FORGOTTEN; i++)
+        gy_share_close(share->mappings, fact->pid, fact->process, fact->forgotten_serial[i]);
 }
 
 bool gy_call_fact_is_shared(const struct gy_call_fact *fact)

@@ -1,4 +1,4 @@
-/* Calls of processes that share a GPU: mapped_call.h. */
+/* Calls by kernels over mapped memory: mapped_call.h. */
 #include "collectives/device/mapped_call.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "collectives/engine/call_check.h"
 #include "core/log.h"
 
-enum { PATIENCE = 400 }; /* fruitless questions whether a stream is idle before the thread sleeps between two */
+enum { SPINS = 400 }; /* queries of a stream without progress before the thread sleeps between queries */
 #define PAUSE_NS 20000
 
 /* A call on the worker's thread. */
@@ -40,7 +40,7 @@ static gyre_status await_stream(const struct running *it, gy_cu_stream stream, c
             return GYRE_ABORTED;
         if (gy_stream_worker_progress(it->worker))
             rounds = 0;
-        if (rounds > PATIENCE)
+        if (rounds > SPINS)
             nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
     }
     return result == GY_CU_SUCCESS ? GYRE_SUCCESS : fail_device(it, result, what);
@@ -52,13 +52,16 @@ static gyre_status gather_facts(const struct running *it)
 {
     struct gy_mapper *mapper = it->mapper;
     struct gy_call_fact *mine = gy_mapper_fact(mapper, mapper->size);
-    gy_call_fact_fill(mine, &it->job->arrival, mapper->share);
+    gy_call_fact_fill(mine, &it->job->arrival, mapper->share, &mapper->forgotten);
     const struct gy_call gather = {.collective = GY_ALL_GATHER,
                                    .input = mine,
                                    .output = mapper->facts,
                                    .count = mapper->fact_bytes,
                                    .dtype = GYRE_UINT8};
-    return gy_stream_worker_call(it->worker, it->job, &gather);
+    const gyre_status status = gy_stream_worker_call(it->worker, it->job, &gather);
+    if (status == GYRE_SUCCESS && mapper->leads)
+        gy_mapper_close_forgotten(mapper);
+    return status;
 }
 
 /* Fails the world if a rank has made another call. */
@@ -181,7 +184,7 @@ static void run_inside(const struct running *it)
         (void)stage(it);
 }
 
-/* The worker's thread; not inside. */
+/* For the worker's thread, without the progress lock. */
 static void run(struct gy_stream_worker *worker, struct gy_stream_job *job)
 {
     struct gy_attachment *attachment = job->comm->attachment;

@@ -12,10 +12,10 @@
 
 #include "collectives/device/attachment.h"
 
-/* Begins a call whose arguments have been checked: its stream says when the operands are ready. The device is entered.
- * Returns an error of the driver. */
+/* Begins a call whose arguments have been checked: its stream writes a word when the operands are ready. The device's
+ * context is current. Returns an error of the driver. */
 gy_cu_result gy_mapped_call_begin(struct gy_stream_job *job, const struct gy_call *call);
-/* Its stream waits until the call is done. */
+/* Makes the stream wait until the call is done. The device's context is current. */
 gy_cu_result gy_mapped_call_end(struct gy_stream_job *job);
 
 #endif

@@ -177,6 +177,12 @@ gy_cu_result gy_mapper_launch(struct gy_mapper *mapper)
     return result == GY_CU_SUCCESS ? gy_launcher_end(&mapper->launcher, 0, &launch) : result;
 }
 
+void gy_mapper_close_forgotten(struct gy_mapper *mapper)
+{
+    for (int r = 0; r < mapper->size; r++)
+        gy_call_fact_close_forgotten(gy_mapper_fact(mapper, r), mapper->share);
+}
+
 void gy_mapper_release(struct gy_mapper *mapper)
 {
     while (mapper->held > 0)
