@@ -125,7 +125,7 @@ refused "'fast' is none of isolated, streaming" "$perf" all_reduce --mode fast
 refused "not '-1'" "$perf" all_reduce --ranks -1
 refused 'no launcher .* --ranks N' env -u WORLD_SIZE "$perf" all_reduce
 refused "unexpected argument 'x'" "$perf" all_reduce x
-refused "'cnn' is none of mlp" "$train" --model cnn
+refused "'vgg' is none of mlp" "$train" --model vgg
 refused 'none named "asink"' "$train" --strategy asink
 refused "'magic' is none of sgd, .*adamw" "$train" --optimizer magic
 refused "'cifar' is none of digits, idx:DIR, csv:FILE" "$train" --data cifar
