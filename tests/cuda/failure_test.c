@@ -118,6 +118,7 @@ static void test_destroyed(void)
 static void test_illegal_plain(void)
 {
     OK(comm, gyre_cuda_attach(comm, 0));
+    rank_gather(comm, GYRE_SYSTEM);
     if (rank == 1) {
         (void)cu->copy_async(output, input, 1u << 30, stream);
         (void)cu->stream_synchronize(stream);
@@ -133,6 +134,7 @@ static void test_illegal_plain(void)
 static void test_illegal(void)
 {
     OK(comm, gyre_cuda_attach(comm, 0));
+    rank_gather(comm, GYRE_SYSTEM);
     if (rank == 1) /* the copy exceeds the allocation */
         (void)cu->copy_async(output, input, 1u << 30, stream);
     (void)reduce_on();
