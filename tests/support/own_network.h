@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static bool own_network_raise_loopback(void)
@@ -33,16 +34,27 @@ static bool own_network_map_user(unsigned user)
     return written;
 }
 
-/* `others`: more CLONE_NEW… flags. A process that is not root enters a user namespace too. Call it before the first
- * thread starts. Returns false where the system allows no namespaces: the process stays where it is, or it has no
- * loopback. */
-static bool own_network_enter(int others)
+static bool own_network_move(int others)
 {
     const unsigned user = (unsigned)geteuid();
     if (unshare(CLONE_NEWNET | others) == 0)
         return own_network_raise_loopback();
     return unshare(CLONE_NEWUSER | CLONE_NEWNET | others) == 0 && own_network_map_user(user) &&
            own_network_raise_loopback();
+}
+
+/* `others`: more CLONE_NEW… flags. A process that is not root enters a user namespace too. Call it before the first
+ * thread starts. Returns false where the system allows no such namespaces. A child tries first, so that this process
+ * then stays where it is. */
+static bool own_network_enter(int others)
+{
+    int status = 1;
+    const pid_t child = fork();
+    if (child == 0)
+        _exit(own_network_move(others) ? 0 : 1);
+    if (child < 0 || waitpid(child, &status, 0) != child || status != 0)
+        return false;
+    return own_network_move(others);
 }
 
 #endif
