@@ -48,6 +48,16 @@ void gy_descriptors_close(struct gy_descriptors *descriptors)
     descriptors->count = 0;
 }
 
+bool gy_descriptors_have(const struct gy_descriptors *descriptors, uint64_t bytes)
+{
+    for (unsigned i = 0; i < descriptors->count; i++) {
+        if (descriptors->bytes[i] > bytes)
+            return false;
+        bytes -= descriptors->bytes[i];
+    }
+    return bytes == 0;
+}
+
 static socklen_t address_of(const char *name, struct sockaddr_un *address_p)
 {
     size_t length = strnlen(name, GY_DESCRIPTORS_NAME);
@@ -251,6 +261,8 @@ static bool take_fds(struct msghdr *message, const struct answer *answer, struct
     const struct cmsghdr *header = CMSG_FIRSTHDR(message);
     size_t count = 0;
 
+    _Static_assert(CMSG_LEN(GY_DESCRIPTORS_MOST * sizeof(int)) == CMSG_SPACE(GY_DESCRIPTORS_MOST * sizeof(int)),
+                   "no message has more descriptors than there is room for");
     if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS)
         count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
     if (count)

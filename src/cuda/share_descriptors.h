@@ -24,6 +24,8 @@ struct gy_descriptors {
 };
 
 void gy_descriptors_close(struct gy_descriptors *descriptors);
+/* Returns true if their memory has so many bytes together. */
+bool gy_descriptors_have(const struct gy_descriptors *descriptors, uint64_t bytes);
 /* Starts the thread for a user of it, and writes its name. Returns false with a sentence in `why`. Thread-safe. */
 bool gy_descriptors_begin(char name_p[GY_DESCRIPTORS_NAME], char *why, size_t why_bytes);
 /* Ends a use; the last one ends the thread. In a forked child it does nothing. Thread-safe. */

@@ -153,6 +153,11 @@ static bool open_chunks(struct gy_share_mappings *mappings, struct gy_share_mapp
     memcpy(name, offer->handle, sizeof(name));
     if (!gy_descriptors_take(name, offer->pid, offer->serial, &descriptors, why, why_bytes))
         return false;
+    if (!gy_descriptors_have(&descriptors, offer->bytes)) {
+        gy_descriptors_close(&descriptors);
+        snprintf(why, why_bytes, "process %d gives other GPU memory than it has offered", offer->pid);
+        return false;
+    }
     mapping->chunks = descriptors.count;
     mapping->chunk_bytes = gy_alloc(descriptors.count * sizeof(descriptors.bytes[0]));
     if (mapping->chunk_bytes)

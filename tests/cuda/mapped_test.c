@@ -13,6 +13,7 @@
 
 #include <gyre/cuda.h>
 
+#include "counted_driver.h"
 #include "cuda/share.h"
 #include "support/rank.h"
 
@@ -21,41 +22,17 @@ enum { COUNT = 1000 };
 
 #define CU(call) CHECK((call) == GY_CU_SUCCESS)
 
-static const struct gy_driver *cu;
-static struct gy_driver counted; /* the table that the library calls */
-static atomic_uint launches, copies, fail_launch;
 static gyre_comm *comm;
 static int rank, size;
 static gy_cu_stream stream;
 static gy_cu_address input, output;
 
-static gy_cu_result count_launch(gy_cu_function function, unsigned gx, unsigned gy, unsigned gz, unsigned x, unsigned y,
-                                 unsigned z, unsigned shared, gy_cu_stream on, void **parameters, void **extra)
-{
-    if (atomic_fetch_add(&launches, 1) + 1 == atomic_load(&fail_launch))
-        return GY_CU_ILLEGAL_ADDRESS;
-    return cu->launch(function, gx, gy, gz, x, y, z, shared, on, parameters, extra);
-}
-
-static gy_cu_result count_copy(gy_cu_address to, gy_cu_address from, size_t bytes, gy_cu_stream on)
-{
-    atomic_fetch_add(&copies, 1);
-    return cu->copy_async(to, from, bytes, on);
-}
-
 static void begin(void)
 {
-    char why[300] = "";
     int devices;
     gy_cu_device handle;
     gy_cu_context context;
-    cu = gy_driver_get(why, sizeof(why));
-    if (!cu)
-        rank_fail("no driver: %s", why);
-    counted = *cu;
-    counted.launch = count_launch;
-    counted.copy_async = count_copy;
-    gy_driver_use(&counted);
+    count_driver();
     comm = rank_begin(60);
     rank = gyre_comm_rank(comm);
     size = gyre_comm_size(comm);

@@ -17,7 +17,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "cuda/driver.h"
+#include "counted_driver.h"
 #include "kernels/reference.h"
 #include "support/rank.h"
 #include "system/trial.h"
@@ -27,9 +27,6 @@ enum { RANKS_MOST = 12, COUNT = 1000, BITS = 150 };
 
 #define CU(call) CHECK((call) == GY_CU_SUCCESS)
 
-static const struct gy_driver *cu;
-static struct gy_driver counted; /* the table that the library calls */
-static atomic_uint launches, copies, fail_launch;
 static pthread_barrier_t together;
 static bool in_processes;
 static int device; /* of the ranks of this process */
@@ -47,33 +44,11 @@ struct rank {
 
 /* ---- The driver ---- */
 
-static gy_cu_result count_launch(gy_cu_function function, unsigned gx, unsigned gy, unsigned gz, unsigned x, unsigned y,
-                                 unsigned z, unsigned shared, gy_cu_stream stream, void **parameters, void **extra)
-{
-    const unsigned number = atomic_fetch_add(&launches, 1) + 1;
-    if (number == atomic_load(&fail_launch))
-        return GY_CU_ILLEGAL_ADDRESS;
-    return cu->launch(function, gx, gy, gz, x, y, z, shared, stream, parameters, extra);
-}
-
-static gy_cu_result count_copy(gy_cu_address to, gy_cu_address from, size_t bytes, gy_cu_stream stream)
-{
-    atomic_fetch_add(&copies, 1);
-    return cu->copy_async(to, from, bytes, stream);
-}
-
 static void open_driver(void)
 {
-    char why[300] = "";
     int devices = 0;
     gy_cu_device handle;
-    cu = gy_driver_get(why, sizeof(why));
-    if (!cu)
-        rank_fail("no driver: %s", why);
-    counted = *cu;
-    counted.launch = count_launch;
-    counted.copy_async = count_copy;
-    gy_driver_use(&counted);
+    count_driver();
     CU(cu->init(0));
     OK(NULL, gyre_cuda_available(&devices));
     if (in_processes)

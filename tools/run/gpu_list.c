@@ -1,11 +1,13 @@
 #include "run/gpu_list.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <gyre/cuda.h>
@@ -54,6 +56,26 @@ static _Noreturn void tell(int to)
     _exit(write(to, &answer, sizeof answer) == (ssize_t)sizeof answer ? 0 : 1);
 }
 
+static long now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* Returns false if there is no answer in time. */
+static bool await_answer(int from)
+{
+    struct pollfd ready = {.fd = from, .events = POLLIN};
+    const long deadline = now_ms() + ANSWER_MS;
+    for (;;) {
+        const long left = deadline - now_ms();
+        const int found = poll(&ready, 1, left > 0 ? (int)left : 0);
+        if (found >= 0 || errno != EINTR)
+            return found > 0;
+    }
+}
+
 /* The driver starts threads and keeps descriptors, and this process forks the ranks. */
 static void ask(struct answer *answer)
 {
@@ -66,8 +88,7 @@ static void ask(struct answer *answer)
         tell(ends[1]);
     close(ends[1]);
     if (child > 0) {
-        struct pollfd ready = {.fd = ends[0], .events = POLLIN};
-        if (poll(&ready, 1, ANSWER_MS) <= 0)
+        if (!await_answer(ends[0]))
             *answer = (struct answer){.why = "the CUDA driver has given no answer for 60 s"};
         else if (read(ends[0], answer, sizeof *answer) != (ssize_t)sizeof *answer)
             *answer = (struct answer){.why = "the process that asked the CUDA driver has failed"};

@@ -30,18 +30,31 @@ static void *running_of(const struct gy_nn_call *call, const void *arena)
     return gy_nn_step(call, arena, 2 * call->module->in.features);
 }
 
-static gyre_status gather(const struct gy_nn_call *call)
+/* Two numbers of each sample and feature, from all ranks. */
+static gyre_status exchange(const struct gy_nn_call *call,
+                            void (*fill)(const struct gy_nn_call *call, size_t steps, size_t features, double *mine))
 {
-    struct gy_nn_gathering *batch = call->gathering;
-    size_t features = call->module->in.features, steps = call->module->in.time;
+    size_t features = call->module->in.features;
     double *mine;
-    gyre_status status = gy_nn_gathering_reserve(batch, 2 * features, &mine);
+    gyre_status status = gy_nn_gathering_reserve(call->gathering, 2 * features, &mine);
     if (status != GYRE_SUCCESS)
         return status;
+    fill(call, call->module->in.time, features, mine);
+    return gy_nn_gathering_run(call->gathering, 2 * features);
+}
+
+static void fill_moments(const struct gy_nn_call *call, size_t steps, size_t features, double *mine)
+{
     call->backend->batch_norm_moments(call->samples, steps, features, call->x[0], mine);
-    status = gy_nn_gathering_run(batch, 2 * features);
+}
+
+static gyre_status gather(const struct gy_nn_call *call)
+{
+    const struct gy_nn_gathering *batch = call->gathering;
+    gyre_status status = exchange(call, fill_moments);
     if (status == GYRE_SUCCESS && batch->samples > 0)
-        call->backend->batch_norm_stats(batch->samples, steps, features, batch->values, call->state);
+        call->backend->batch_norm_stats(batch->samples, call->module->in.time, call->module->in.features, batch->values,
+                                        call->state);
     return status;
 }
 
@@ -59,21 +72,21 @@ static double *means_of(const struct gy_nn_call *call)
     return call->gathering->values + call->gathering->samples * 2 * call->module->in.features;
 }
 
+static void fill_sums(const struct gy_nn_call *call, size_t steps, size_t features, double *mine)
+{
+    call->backend->batch_norm_sums(call->samples, steps, features, call->x[0], call->state, call->dy, mine);
+}
+
 static gyre_status gather_backward(const struct gy_nn_call *call)
 {
-    struct gy_nn_gathering *batch = call->gathering;
-    size_t features = call->module->in.features, steps = call->module->in.time;
-    double *mine;
-    gyre_status status = gy_nn_gathering_reserve(batch, 2 * features, &mine);
-    if (status != GYRE_SUCCESS)
-        return status;
-    call->backend->batch_norm_sums(call->samples, steps, features, call->x[0], call->state, call->dy, mine);
-    status = gy_nn_gathering_run(batch, 2 * features);
-    for (size_t c = 0; c < 2 * features && status == GYRE_SUCCESS; c++) {
+    const struct gy_nn_gathering *batch = call->gathering;
+    size_t width = 2 * call->module->in.features, rows = batch->samples * call->module->in.time;
+    gyre_status status = exchange(call, fill_sums);
+    for (size_t c = 0; c < width && status == GYRE_SUCCESS; c++) {
         double sum = 0;
         for (size_t s = 0; s < batch->samples && call->draw.training; s++)
-            sum += batch->values[s * 2 * features + c];
-        means_of(call)[c] = batch->samples > 0 ? sum / (double)(batch->samples * steps) : 0;
+            sum += batch->values[s * width + c];
+        means_of(call)[c] = rows > 0 ? sum / (double)rows : 0;
     }
     return status;
 }

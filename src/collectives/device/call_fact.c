@@ -21,11 +21,11 @@ static void fill_operand(struct gy_operand_fact *fact, const struct gyre_comm *c
     const size_t elements = part == GY_PART_NONE ? 0 : gy_part_elements(comm, call, input, part);
     fact->kind = GY_OPERAND_NONE;
     fact->address = (uintptr_t)operand;
+    fact->bytes = elements * gyre_dtype_size(call->dtype);
     if (elements == 0)
         return;
     const bool is_shared = gy_pointer_look(operand).kind == GY_POINTER_DEVICE &&
-                           gy_share_offer(share->exports, fact->address, elements * gyre_dtype_size(call->dtype),
-                                          &fact->offer, why, sizeof(why));
+                           gy_share_offer(share->exports, fact->address, fact->bytes, &fact->offer, why, sizeof(why));
     fact->kind = is_shared ? GY_OPERAND_SHARED : GY_OPERAND_PRIVATE;
 }
 

@@ -17,7 +17,7 @@ enum gy_operand_kind {
 
 struct gy_operand_fact {
     uint32_t kind; /* enum gy_operand_kind */
-    uint64_t address;
+    uint64_t address, bytes;
     struct gy_share_offer offer; /* of the allocation that it lies in */
 };
 

@@ -109,6 +109,14 @@ struct gy_call_fact *gy_mapper_fact(const struct gy_mapper *mapper, int rank)
     return (struct gy_call_fact *)(void *)(mapper->facts + (size_t)rank * mapper->fact_bytes);
 }
 
+/* Returns true if an operand lies in what its rank offers. */
+static bool is_inside(const struct gy_operand_fact *operand)
+{
+    const struct gy_share_offer *offer = &operand->offer;
+    return operand->address >= offer->base && operand->address - offer->base <= offer->bytes &&
+           operand->bytes <= offer->bytes - (operand->address - offer->base);
+}
+
 /* Writes the address of an operand in this process. */
 static bool map(struct gy_mapper *mapper, const struct gy_operand_fact *operand, uintptr_t *address_p, char *why,
                 size_t why_bytes)
@@ -118,6 +126,11 @@ static bool map(struct gy_mapper *mapper, const struct gy_operand_fact *operand,
     *address_p = (uintptr_t)operand->address;
     if (operand->kind != GY_OPERAND_SHARED)
         return true;
+    if (!is_inside(operand)) {
+        snprintf(why, why_bytes, "an operand of process %d lies outside of the memory that it offers",
+                 operand->offer.pid);
+        return false;
+    }
     if (!gy_share_map(mapper->share->mappings, &operand->offer, &mapping, &base, why, why_bytes))
         return false;
     if (mapping)
@@ -201,6 +214,7 @@ bool gy_mapper_offer_probe(struct gy_mapper *mapper, char *why, size_t why_bytes
         return false;
     }
     fact->address = mapper->probe;
+    fact->bytes = PROBE_BYTES;
     const bool offered = gy_share_offer(mapper->share->exports, mapper->probe, PROBE_BYTES, &fact->offer, why,
                                         why_bytes);
     fact->kind = offered ? GY_OPERAND_SHARED : GY_OPERAND_PRIVATE;
